@@ -1,0 +1,100 @@
+"""Waits until every node is there, then hands each its plan. Says who is missing meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lppa.coordinator.plan import Blueprint
+from lppa.protocol.codec import COORDINATOR, BadMessage, Envelope, WrongRun, decode, encode
+from lppa.protocol.errors import RunFailed
+from lppa.protocol.links import check_speaker, name_all
+from lppa.protocol.messages import Hello, Message, Refuse, Stop, Waiting
+from lppa.protocol.sockets import Arrival, Inbox, wait_for_any
+
+TICK = 0.1
+
+
+@dataclass
+class Roster:
+    """The nodes that have said hello: the process behind each id, and where to answer it."""
+
+    inbox: Inbox
+    run: str
+    nodes: int
+    routes: dict[int, bytes] = field(default_factory=dict)
+    processes: dict[int, Hello] = field(default_factory=dict)
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Ids that nobody has come with yet."""
+        return tuple(i for i in range(self.nodes) if i not in self.routes)
+
+    def send(self, node: int, message: Message) -> None:
+        """Sends to one node; lost if its connection is gone."""
+        self.answer(self.routes[node], message)
+
+    def answer(self, route: bytes, message: Message) -> None:
+        """Answers on a connection."""
+        self.inbox.reply(route, encode(message, self.run, COORDINATOR))
+
+    def stop_all(self, reason: str) -> None:
+        """Ends the run for every node that is there."""
+        for node in self.routes:
+            self.send(node, Stop(reason))
+
+    def open(self, arrival: Arrival) -> Envelope | None:
+        """The message of a node, checked; a stranger is told why it is refused."""
+        try:
+            envelope = decode(arrival.frames, self.run)
+            check_speaker(envelope, arrival.speaker)
+            if not 0 <= envelope.sender < self.nodes:
+                raise BadMessage(f"there is no node {envelope.sender} in this run")
+        except WrongRun as other:
+            reason = f"it belongs to run {other.run}, this coordinator to run {self.run}"
+            self.answer(arrival.route, Refuse(reason))
+            return None
+        except BadMessage as reason:
+            self.answer(arrival.route, Refuse(str(reason)))
+            return None
+        if isinstance(envelope.message, Hello) and not self._admit(arrival, envelope):
+            return None
+        return envelope
+
+    def _admit(self, arrival: Arrival, envelope: Envelope) -> bool:
+        """Takes a node in; a second process with the same id is refused by name."""
+        node, hello = envelope.sender, envelope.message
+        first = self.processes.setdefault(node, hello)
+        if first.instance != hello.instance:
+            reason = f"node {node} is here already, as process {first.pid} on {first.host}"
+            self.answer(arrival.route, Refuse(reason))
+            return False
+        self.routes[node] = arrival.route
+        return True
+
+
+def bootstrap(
+    roster: Roster,
+    blueprint: Blueprint,
+    timeout: float,
+    waiting: Callable[[tuple[int, ...]], None],
+    check: Callable[[], None],
+) -> None:
+    """Returns when all plans are sent. `waiting` hears who is missing; `check` may raise."""
+    deadline = time.monotonic() + timeout
+    while roster.missing:
+        waiting(roster.missing)
+        wait_for_any([roster.inbox], TICK)
+        while (arrival := roster.inbox.receive()) is not None:
+            envelope = roster.open(arrival)
+            if envelope is not None and isinstance(envelope.message, Hello) and roster.missing:
+                roster.send(envelope.sender, Waiting(roster.missing))
+        check()
+        if roster.missing and time.monotonic() > deadline:
+            lost = roster.missing
+            raise RunFailed(
+                f"{name_all(set(lost))} did not come within {timeout:g} s", node=lost[0], round=0
+            )
+    for node in range(roster.nodes):
+        roster.send(node, blueprint.plan(node))

@@ -1,0 +1,43 @@
+"""`lppa`: the umbrella command. Loads a subcommand's module only when that subcommand is called."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+# name -> (module:attribute, one line for the list of commands)
+COMMANDS = {
+    "run": ("lppa.coordinator.run_command:run", "Run an experiment on this machine."),
+    "peers": ("lppa.coordinator.peers_command:peers", "Write peers.json and the key files."),
+    "bench": ("lppa.coordinator.bench_command:bench", "Measure speed as ratios in one run."),
+    "datasets": ("lppa.node.datasets.command:datasets", "List or fetch data sets."),
+    "partition": ("lppa.node.datasets.command:partition", "Show how data is split over clients."),
+}
+
+
+class Lazy(click.Group):
+    """A group that knows its commands by name and imports the one that is wanted."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[name][0].partition(":")
+        return getattr(importlib.import_module(module), attribute)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about[1]) for name, about in COMMANDS.items()])
+
+
+@click.group(
+    cls=Lazy,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: lppa run -n 5 --rule lppa --topology ring",
+)
+@click.version_option(package_name="lppa")
+def main() -> None:
+    """Decentralized federated learning with lossless privacy-preserving aggregation."""

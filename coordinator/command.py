@@ -1,0 +1,57 @@
+"""`lppa-coordinator`: coordinates nodes started by hand. A thin shell over `run.coordinate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lppa.coordinator.display import choose_display
+from lppa.coordinator.options import settings_options
+from lppa.coordinator.plan import make_blueprint
+from lppa.coordinator.run import coordinate
+from lppa.coordinator.run_command import finish
+from lppa.coordinator.rundir import check_free
+from lppa.protocol.book import key_file, read_book, read_key
+from lppa.protocol.settings import Settings
+from lppa.protocol.shell import show_errors, verbosity
+
+
+@click.command(
+    epilog="Example: lppa-coordinator --peers peers.json --rule lppa --rounds 50",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option(
+    "--peers",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The run's address book, written by `lppa peers`.",
+)
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path),
+    help="The coordinator's secret key.  [default: keys/coordinator.key beside peers.json]",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="The run's directory.  [default: runs/RUN]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print summary.json on standard output.")
+@verbosity
+@show_errors
+@settings_options
+def main(
+    peers: Path, key: Path | None, out: Path | None, as_json: bool, settings: Settings
+) -> None:
+    """Hand out the plan to nodes started with `lppa-node`, then collect their metrics.
+
+    Training does not need the coordinator: if it dies, the nodes finish all the same.
+    """
+    book = read_book(peers)
+    secret = read_key(key or key_file(peers.parent, -1)) if book.encrypted else None
+    folder = out or Path("runs") / book.run
+    check_free(folder)
+    blueprint = make_blueprint(settings, len(book.nodes), folder.name)
+    quiet = click.get_current_context().meta["quiet"]
+    display = choose_display(settings.rounds + settings.finish, quiet)
+    summary = coordinate(book, secret, blueprint, folder, display)
+    finish(summary, folder, as_json)

@@ -1,0 +1,157 @@
+"""How a run looks while it goes on, and its table at the end: a bar on a terminal, else lines."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from lppa.protocol.links import name_all
+
+
+class Silent:
+    """Shows nothing; the interface of a display."""
+
+    def __init__(self, rounds: int = 0) -> None:
+        self.rounds = rounds
+
+    def waiting(self, missing: tuple[int, ...]) -> None:
+        """Nodes that are not there yet; called often."""
+
+    def say(self, text: str) -> None:
+        """A line for the person."""
+
+    def row(self, row: dict[str, Any]) -> None:
+        """An evaluation that all nodes have reported."""
+
+    def progress(self, rounds: dict[int, int], alive: int) -> None:
+        """The round that each node has reached; called often."""
+
+    def close(self) -> None:
+        """Gives the terminal back."""
+
+
+class Lines(Silent):
+    """Plain lines on standard error."""
+
+    def __init__(self, rounds: int) -> None:
+        super().__init__(rounds)
+        self.missing: tuple[int, ...] = ()
+        self.alive = 0
+
+    def waiting(self, missing: tuple[int, ...]) -> None:
+        if missing != self.missing:
+            self.missing = missing
+            self.say(f"waiting for {name_all(set(missing))}")
+
+    def say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def row(self, row: dict[str, Any]) -> None:
+        self.say(f"round {row['round']}/{self.rounds}  {in_words(row)}  nodes {self.alive}")
+
+    def progress(self, rounds: dict[int, int], alive: int) -> None:
+        self.alive = alive
+
+
+class Live(Silent):
+    """A bar on a terminal: rounds, accuracy, loss and nodes alive."""
+
+    def __init__(self, rounds: int) -> None:
+        super().__init__(rounds)
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import TimeElapsedColumn as Elapsed
+
+        self.bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[figures]}"),
+            Elapsed(),
+            console=Console(stderr=True),
+        )
+        self.task = self.bar.add_task("starting", total=rounds, figures="")
+        self.figures = ""
+        self.bar.start()
+
+    def waiting(self, missing: tuple[int, ...]) -> None:
+        self.bar.update(self.task, figures=f"waiting for {name_all(set(missing))}")
+
+    def say(self, text: str) -> None:
+        self.bar.console.print(text, markup=False, highlight=False)
+
+    def row(self, row: dict[str, Any]) -> None:
+        self.figures = in_words(row)
+
+    def progress(self, rounds: dict[int, int], alive: int) -> None:
+        self.bar.update(
+            self.task,
+            description="round",
+            completed=min(rounds.values()),
+            figures=f"{self.figures}  {alive} nodes",
+        )
+
+    def close(self) -> None:
+        self.bar.stop()
+
+
+def choose_display(rounds: int, quiet: bool) -> Silent:
+    """A bar for a person at a terminal, lines for a pipe, nothing when asked for quiet."""
+    if quiet:
+        return Silent(rounds)
+    return Live(rounds) if sys.stderr.isatty() else Lines(rounds)
+
+
+def in_words(row: dict[str, Any]) -> str:
+    """An evaluation in a few words."""
+    accuracy, loss = row["accuracy"], row["loss"]
+    words = []
+    if accuracy is not None:
+        words.append(
+            f"accuracy {accuracy['mean']:.1%} ({accuracy['min']:.1%}–{accuracy['max']:.1%})"
+        )
+    words.append("loss –" if loss is None else f"loss {loss:.4g}")
+    return "  ".join(words)
+
+
+def print_results(summary: dict[str, Any], folder: str) -> None:
+    """The table at the end of a run, on standard output."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{summary['rule']} on {summary['dataset']}: {summary['status']}")
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    for name, value in result_rows(summary):
+        table.add_row(name, value)
+    console = Console()
+    console.print(table)
+    console.print(f"run directory: {folder}", markup=False, highlight=False, soft_wrap=True)
+
+
+def result_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the table shows."""
+    accuracy, seconds, sent = summary["accuracy"], summary["seconds"], summary["bytes"]
+    rows = [("clients, topology", f"{summary['nodes']}, {summary['topology']}")]
+    rows.append(("rounds", str(summary["rounds"])))
+    if accuracy is not None:
+        rows.append(("test accuracy, mean over clients", f"{accuracy['mean']:.2%}"))
+        rows.append(("  worst and best client", f"{accuracy['min']:.2%}, {accuracy['max']:.2%}"))
+        rows.append(("  best mean in any round", f"{accuracy['best']:.2%}"))
+    for name, key in (
+        ("loss", "loss"),
+        ("consensus distance", "consensus"),
+        ("conservation residual", "conservation"),
+    ):
+        if summary[key] is not None:
+            rows.append((name, f"{summary[key]:.3g}"))
+    rows.append(("sent: noise, state", f"{megabytes(sent['noise'])}, {megabytes(sent['state'])}"))
+    rows.append(("seconds: total, start", f"{seconds['total']:.1f}, {seconds['start']:.1f}"))
+    split = ", ".join(f"{seconds[phase]:.1f}" for phase in ("compute", "exchange", "eval"))
+    rows.append(("  a client's compute, exchange, evaluation", split))
+    return rows
+
+
+def megabytes(count: int) -> str:
+    """Bytes in MB."""
+    return f"{count / 1e6:.1f} MB"

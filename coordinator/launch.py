@@ -1,0 +1,125 @@
+"""Starts local nodes as processes of their own, through a fork server that imported PyTorch once.
+
+Knows the node package by name only: the import happens in the child.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from multiprocessing import forkserver
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from lppa.protocol.book import AddressBook
+from lppa.protocol.errors import LppaError
+
+# The command module stands here too: a forked child runs its parent's main script once more.
+PRELOAD = ["lppa.node.preload", "lppa.coordinator.cli"]
+GRACE = 5.0
+
+
+def warm_up() -> None:
+    """Starts the fork server; returns at once, while PyTorch is still being imported there."""
+    _context().set_forkserver_preload(PRELOAD)
+    forkserver.ensure_running()
+
+
+def _context() -> multiprocessing.context.ForkServerContext:
+    return multiprocessing.get_context("forkserver")
+
+
+def _stop_fork_server() -> None:
+    """It would end with this process; stopping it here means that nothing outlives a command."""
+    stop = getattr(forkserver._forkserver, "_stop", None)
+    if stop is not None:
+        stop()
+
+
+class LocalNodes:
+    """The node processes of a local run."""
+
+    def __init__(
+        self, book: AddressBook, secrets: Sequence[str | None], folder: Path, timeout: float
+    ) -> None:
+        warm_up()
+        self.processes: list[BaseProcess] = []
+        try:
+            for node, secret in enumerate(secrets):
+                process = _context().Process(
+                    target=node_process, args=(book, node, secret, folder, timeout), daemon=False
+                )
+                process.start()
+                self.processes.append(process)
+        except BaseException:
+            self.end(patience=0.0)
+            raise
+
+    def deaths(self) -> dict[int, str]:
+        """Processes that have ended badly, and how."""
+        return {
+            node: describe_exit(process.exitcode)
+            for node, process in enumerate(self.processes)
+            if process.exitcode not in (None, 0)
+        }
+
+    def end(self, patience: float = GRACE) -> None:
+        """Waits for all processes to end, then makes them; every one is reaped."""
+        deadline = time.monotonic() + patience
+        for process in self.processes:
+            process.join(max(0.0, deadline - time.monotonic()))
+        for signal_number in (signal.SIGTERM, signal.SIGKILL):
+            for process in self.processes:
+                if process.exitcode is None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process.pid, signal_number)
+            for process in self.processes:
+                process.join(GRACE)
+        for process in self.processes:
+            process.close()
+        self.processes = []
+
+
+def stop_everything() -> None:
+    """For commands, at their end: stops the fork server too."""
+    _stop_fork_server()
+
+
+def describe_exit(code: int) -> str:
+    """An exit code in words."""
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"
+
+
+def node_process(
+    book: AddressBook, node: int, secret: str | None, folder: Path, timeout: float
+) -> None:
+    """The life of a local node; runs in the child."""
+    # Ctrl-C in a terminal reaches the whole group; the coordinator decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    own = folder / "nodes" / str(node)
+    own.mkdir(parents=True, exist_ok=True)
+    output = own / "output.log"
+    with output.open("wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    logging.getLogger("lppa").setLevel(logging.INFO)
+    client = importlib.import_module("lppa.node.client")
+    try:
+        client.run_node(book, node, secret, folder, timeout)
+    except LppaError as error:
+        sys.exit(error.exit_code)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if output.stat().st_size == 0:
+            output.unlink()

@@ -1,0 +1,146 @@
+"""Turns what nodes report into the figures of a run: one row per evaluation, and the summary.
+
+Works on plain figures and sketches only; writing files is not done here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lppa.coordinator.plan import Blueprint
+from lppa.protocol.codec import BadMessage, all_finite
+from lppa.protocol.messages import Done, Metrics
+
+PHASES = ("compute", "exchange", "eval")
+
+
+@dataclass
+class Collection:
+    """All reports of a run, by round and node."""
+
+    nodes: int
+    reports: dict[int, dict[int, Metrics]] = field(default_factory=dict)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    done: dict[int, Done] = field(default_factory=dict)
+
+    def add(self, node: int, metrics: Metrics) -> dict[str, Any] | None:
+        """Takes a report in; returns the round's row when it was the last one missing."""
+        of_round = self.reports.setdefault(metrics.round, {})
+        if node in of_round:
+            return None
+        of_round[node] = metrics
+        if len(of_round) < self.nodes:
+            return None
+        row = combine(metrics.round, [of_round[i] for i in range(self.nodes)])
+        self.history.append(row)
+        return row
+
+
+def check_metrics(metrics: Metrics) -> None:
+    """Raises BadMessage unless a report has the figures that are needed, as numbers."""
+    for name in ("accuracy", "loss", "gamma_norm", "noise_to_gradient"):
+        value = metrics.values.get(name)
+        missing = value is None and name != "gamma_norm"
+        if not missing and (not isinstance(value, (int, float)) or not math.isfinite(value)):
+            raise BadMessage(f"a report whose {name} is not a number")
+    for name in ("seconds", "bytes"):
+        check_totals(metrics.values.get(name), name)
+    for sketch in (metrics.theta, metrics.excess):
+        if sketch.ndim != 1 or len(sketch) != len(metrics.theta) or not all_finite(sketch):
+            raise BadMessage("a report with a broken sketch")
+
+
+def check_totals(totals: Any, name: str) -> None:
+    """Raises BadMessage unless it is a mapping to numbers."""
+    if not isinstance(totals, dict) or not all(
+        isinstance(n, (int, float)) and math.isfinite(n) for n in totals.values()
+    ):
+        raise BadMessage(f"a report whose {name} are not numbers")
+
+
+def combine(round: int, reports: list[Metrics]) -> dict[str, Any]:
+    """One evaluation over all nodes."""
+    theta = np.stack([report.theta for report in reports])
+    excess = np.stack([report.excess for report in reports])
+    gamma_norms = sum(float(report.values["gamma_norm"]) for report in reports)
+    spread = np.linalg.norm(theta - theta.mean(0), axis=1)
+    ratios = [report.values.get("noise_to_gradient") for report in reports]
+    return {
+        "round": round,
+        "accuracy": spread_of([report.values["accuracy"] for report in reports]),
+        "loss": mean_of([report.values["loss"] for report in reports]),
+        "consensus": float(np.sqrt((spread**2).mean())),
+        "conservation": float(np.linalg.norm(excess.sum(0)) / gamma_norms) if gamma_norms else 0.0,
+        "noise_to_gradient": mean_of(ratios),
+    }
+
+
+def spread_of(values: list[float | None]) -> dict[str, float] | None:
+    """Mean, least and greatest; None where there is nothing to measure."""
+    if any(value is None for value in values):
+        return None
+    return {"mean": float(np.mean(values)), "min": min(values), "max": max(values)}
+
+
+def mean_of(values: list[float | None]) -> float | None:
+    """The mean; None where a value is missing."""
+    return None if any(value is None for value in values) else float(np.mean(values))
+
+
+def summarise(
+    blueprint: Blueprint,
+    collection: Collection,
+    outcome: dict[str, Any],
+    seconds: dict[str, float],
+    warnings: list[str],
+) -> dict[str, Any]:
+    """The content of summary.json. `outcome` has the status, and the reason if it is a bad one."""
+    settings, history = blueprint.settings, collection.history
+    last = history[-1] if history else {}
+    accuracy = last.get("accuracy")
+    if accuracy is not None:
+        accuracy = {**accuracy, "best": max(row["accuracy"]["mean"] for row in history)}
+    totals = [done.values for done in collection.done.values()] or latest_values(collection)
+    return {
+        **outcome,
+        "name": blueprint.name,
+        "rule": settings.rule,
+        "dataset": settings.dataset,
+        "partition": settings.partition,
+        "model": settings.model,
+        "nodes": blueprint.nodes,
+        "topology": blueprint.topology.name,
+        "rounds": settings.rounds,
+        "accuracy": accuracy,
+        "loss": last.get("loss"),
+        "consensus": last.get("consensus"),
+        "conservation": last.get("conservation"),
+        "seconds": {**seconds, **{phase: phase_mean(totals, phase) for phase in PHASES}},
+        "bytes": {kind: byte_sum(totals, kind) for kind in ("noise", "state")},
+        "warnings": warnings,
+        "history": history,
+    }
+
+
+def latest_values(collection: Collection) -> list[dict[str, Any]]:
+    """Each node's latest report, for a run that did not come to its end."""
+    latest: dict[int, dict[str, Any]] = {}
+    for round in sorted(collection.reports):
+        latest |= {node: report.values for node, report in collection.reports[round].items()}
+    return list(latest.values())
+
+
+def phase_mean(totals: list[dict[str, Any]], phase: str) -> float:
+    """Seconds that a node spent in a phase, on average."""
+    if not totals:
+        return 0.0
+    return sum(values.get("seconds", {}).get(phase, 0.0) for values in totals) / len(totals)
+
+
+def byte_sum(totals: list[dict[str, Any]], kind: str) -> int:
+    """Bytes of one kind that all nodes sent."""
+    return sum(values.get("bytes", {}).get(kind, 0) for values in totals)

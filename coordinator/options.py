@@ -1,0 +1,87 @@
+"""Command-line options made from the settings, and the layers that a setting comes from."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lppa.coordinator.rundir import ABOUT
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.settings import PRESETS, Settings, default_of, flag, make_settings
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def settings_options(command: Callable) -> Callable:
+    """Adds an option for every setting, --preset and --config; the command gets `settings`."""
+
+    def wrapped(*args: Any, preset: str | None, config: Path | None, **options: Any) -> Any:
+        given = {f.name: options.pop(f.name) for f in fields(Settings)}
+        layers = [PRESETS[preset] if preset else {}, read_config(config) if config else {}, given]
+        return command(*args, settings=make_settings(*layers), **options)
+
+    wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
+    wrapped.__click_params__ = list(getattr(command, "__click_params__", []))
+    for about in reversed(fields(Settings)):
+        wrapped = click.option(
+            flag(about.name),
+            about.name,
+            type=_type(about.metadata),
+            help=_help(about),
+            metavar=_metavar(about.metadata),
+        )(wrapped)
+    wrapped = click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        help="Settings from a TOML file, or from the config.json of a run; options here win.",
+    )(wrapped)
+    return click.option(
+        "--preset",
+        type=click.Choice(sorted(PRESETS)),
+        help="A named set of settings to start from: paper.",
+    )(wrapped)
+
+
+def _type(about: Any) -> Any:
+    # Numbers are checked with the settings, so that every entrance gives the same message.
+    return click.Choice(about["choices"]) if about["choices"] else str
+
+
+def _metavar(about: Any) -> str | None:
+    if about["choices"]:
+        return None
+    kinds = {int: "INTEGER", float: "NUMBER", str: "TEXT"}
+    return "|".join([kinds[about["kind"]], *about["words"]])
+
+
+def _help(about: Any) -> str:
+    default = default_of(about)
+    return about.metadata["help"] + ("" if default is None else f"  [default: {default}]")
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Settings from TOML or JSON; what is only a record in a run's config.json is left out."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise WrongUse(f"--config {path} cannot be read: {error.strerror}") from None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise WrongUse(f"--config {path} cannot be understood: {error}") from None
+    if not isinstance(content, dict):
+        raise WrongUse(f"--config {path} must hold settings by name")
+    content.pop(ABOUT, None)
+    try:
+        make_settings(content)
+    except WrongUse as error:
+        raise WrongUse(f"--config {path}: {error}") from None
+    return content

@@ -1,0 +1,95 @@
+"""What a run is going to be: topology, W, seeds, and from these the plan of each node.
+
+Pure: nothing is sent or written here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lppa.coordinator.sinkhorn import spectral_gap, weight_matrix
+from lppa.coordinator.topology import Topology, build_topology
+from lppa.protocol.messages import Plan
+from lppa.protocol.seeds import derive
+from lppa.protocol.settings import Settings
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """The whole of a run, as only the coordinator knows it."""
+
+    name: str
+    settings: Settings
+    seed: int
+    topology: Topology
+    W: np.ndarray
+
+    @property
+    def nodes(self) -> int:
+        """How many clients take part."""
+        return self.topology.nodes
+
+    def fingerprint(self) -> str:
+        """One hash over everything that the nodes must agree on."""
+        whole = [self.settings.to_dict(), self.seed, self.nodes, self.topology.edges]
+        text = json.dumps([*whole, self.W.tolist()], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def plan(self, node: int) -> Plan:
+        """What one node is told: its neighbours and its own row of W, not the others'."""
+        inputs = tuple(sorted({node, *self.topology.in_neighbours(node)}))
+        return Plan(
+            name=self.name,
+            nodes=self.nodes,
+            settings=self.settings.to_dict(),
+            seed=self.seed,
+            inputs=inputs,
+            weights=tuple(float(self.W[node, j]) for j in inputs),
+            outputs=self.topology.out_neighbours(node),
+            fingerprint=self.fingerprint(),
+        )
+
+    def topology_record(self) -> dict[str, Any]:
+        """The content of topology.json."""
+        return {
+            "name": self.topology.name,
+            "nodes": self.nodes,
+            "edges": [list(edge) for edge in self.topology.edges],
+            "W": self.W.tolist(),
+            "spectral_gap": spectral_gap(self.W),
+        }
+
+
+def make_blueprint(settings: Settings, nodes: int, name: str) -> Blueprint:
+    """Builds topology and W; a graph that cannot work is refused here, before anything starts."""
+    seed = secrets.randbits(31) if settings.seed is None else settings.seed
+    topology = build_topology(settings.topology, nodes, derive(seed, "topology"))
+    W = weight_matrix(topology, settings.weights, derive(seed, "weights"))
+    return Blueprint(name, settings, seed, topology, W)
+
+
+def exposed(topology: Topology) -> list[tuple[int, int]]:
+    """Pairs (victim, neighbour) where that neighbour knows all the noise around the victim."""
+    pairs = []
+    for victim in range(topology.nodes):
+        around = {*topology.in_neighbours(victim), *topology.out_neighbours(victim)}
+        if len(around) == 1:
+            pairs.append((victim, around.pop()))
+    return pairs
+
+
+def exposure_warnings(settings: Settings, topology: Topology) -> list[str]:
+    """Whom the lppa rule cannot hide from whom, in plain words."""
+    if settings.rule != "lppa":
+        return []
+    return [
+        f"node {victim}'s first gradient is not hidden from node {neighbour}: "
+        f"node {neighbour} is its only neighbour and knows all the noise that it adds"
+        for victim, neighbour in exposed(topology)
+    ]

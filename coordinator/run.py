@@ -1,0 +1,121 @@
+"""A run as the coordinator lives it: bootstrap, watch, summary; alone or with local nodes.
+
+The commands are thin shells over `coordinate` and `run_local`.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lppa.coordinator.bootstrap import Roster, bootstrap
+from lppa.coordinator.display import Silent
+from lppa.coordinator.launch import LocalNodes, warm_up
+from lppa.coordinator.metrics import summarise
+from lppa.coordinator.plan import Blueprint, exposure_warnings
+from lppa.coordinator.rundir import RunDirectory
+from lppa.coordinator.watch import Watch
+from lppa.protocol.book import AddressBook, Peer
+from lppa.protocol.codec import COORDINATOR
+from lppa.protocol.errors import RunFailed
+from lppa.protocol.sockets import Wire, new_keys
+
+log = logging.getLogger("lppa.coordinator")
+
+FAREWELL = 2.0  # seconds for a last word to nodes that may be gone
+
+
+def coordinate(
+    book: AddressBook,
+    secret: str | None,
+    blueprint: Blueprint,
+    folder: Path,
+    display: Silent,
+    start_nodes: Callable[[], LocalNodes] | None = None,
+) -> dict[str, Any]:
+    """Coordinates one run to its end, whatever that is, and returns its summary."""
+    began = time.monotonic()
+    wire = Wire(book, COORDINATOR, secret)
+    try:
+        inbox = wire.inbox()
+        warnings = exposure_warnings(blueprint.settings, blueprint.topology)
+        directory = RunDirectory(folder, blueprint)
+        for warning in warnings:
+            display.say(f"warning: {warning}")
+        roster = Roster(inbox, book.run, blueprint.nodes)
+        seconds = {"total": 0.0, "start": 0.0}
+        nodes = None
+        watch = Watch(
+            roster,
+            blueprint.plan,
+            blueprint.settings.timeout,
+            lambda: nodes.deaths() if nodes else {},
+        )
+        outcome: dict[str, Any] = {"status": "interrupted"}
+        try:
+            nodes = start_nodes() if start_nodes else None
+            bootstrap(
+                roster,
+                blueprint,
+                blueprint.settings.timeout,
+                display.waiting,
+                lambda: check_alive(watch),
+            )
+            seconds["start"] = time.monotonic() - began
+            watch.heard = time.monotonic()
+            watch.follow(directory.metrics, display.row, display.progress)
+            outcome = {"status": "completed"}
+        except RunFailed as error:
+            reason = {"reason": str(error), "node": error.node, "round": error.round}
+            outcome = {"status": "failed", **reason}
+            roster.stop_all(str(error))
+        except KeyboardInterrupt:
+            outcome["round"] = min(watch.rounds.values())
+            roster.stop_all("the run was interrupted")
+        finally:
+            display.close()
+            if nodes is not None:
+                nodes.end()
+            seconds["total"] = time.monotonic() - began
+            summary = summarise(blueprint, watch.collection, outcome, seconds, warnings)
+            directory.close(summary)
+    finally:
+        wire.close(FAREWELL)
+    return summary
+
+
+def check_alive(watch: Watch) -> None:
+    """A local node that ends before the run has begun will never come."""
+    for node, how in watch.deaths().items():
+        raise RunFailed(f"node {node} {how} before the run began", node=node, round=0)
+
+
+def run_local(
+    blueprint: Blueprint, folder: Path, display: Silent, secure: bool = False
+) -> dict[str, Any]:
+    """A run with all nodes on this machine, over sockets in a private folder."""
+    warm_up()
+    private = Path(tempfile.mkdtemp(prefix="lppa-"))
+    try:
+        book, keys = local_book(blueprint.nodes, private, secure)
+
+        def start_nodes() -> LocalNodes:
+            return LocalNodes(book, keys[:-1], folder.resolve(), blueprint.settings.timeout)
+
+        return coordinate(book, keys[-1], blueprint, folder, display, start_nodes)
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
+
+
+def local_book(nodes: int, private: Path, secure: bool) -> tuple[AddressBook, list[str]]:
+    """An address book of sockets in a folder, and the secret keys, the coordinator's last."""
+    keys = [new_keys() for _ in range(nodes + 1)]
+    peers = [Peer(f"ipc://{private}/{i}", key.public) for i, key in enumerate(keys)]
+    book = AddressBook(secrets.token_hex(8), peers[-1], tuple(peers[:-1]), secure)
+    return book, [key.secret for key in keys]

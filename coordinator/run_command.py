@@ -1,0 +1,65 @@
+"""`lppa run`: an experiment on this machine. A thin shell over `run.run_local`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from lppa.coordinator.display import choose_display, print_results
+from lppa.coordinator.launch import stop_everything, warm_up
+from lppa.coordinator.options import settings_options
+from lppa.coordinator.plan import make_blueprint
+from lppa.coordinator.run import run_local
+from lppa.coordinator.rundir import check_free, default_folder
+from lppa.protocol.settings import Settings
+from lppa.protocol.shell import show_errors, verbosity
+
+
+@click.command(epilog="Example: lppa run -n 5 --rule lppa --topology ring --rounds 50 --seed 1")
+@click.option("-n", "--nodes", type=int, default=5, show_default=True, help="Number of clients.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="The run's directory.  [default: runs/<time>-<rule>-<dataset>]",
+)
+@click.option("--secure", is_flag=True, help="Encrypt the links, although they are local.")
+@click.option("--json", "as_json", is_flag=True, help="Print summary.json on standard output.")
+@verbosity
+@show_errors
+@settings_options
+def run(nodes: int, out: Path | None, secure: bool, as_json: bool, settings: Settings) -> None:
+    """Run an experiment with every client as a process of its own on this machine."""
+    folder = out or default_folder(settings)
+    check_free(folder)
+    blueprint = make_blueprint(settings, nodes, folder.name)
+    warm_up()
+    quiet = click.get_current_context().meta["quiet"]
+    try:
+        summary = run_local(
+            blueprint, folder, choose_display(settings.rounds + settings.finish, quiet), secure
+        )
+    finally:
+        stop_everything()
+    finish(summary, folder, as_json)
+
+
+def finish(summary: dict, folder: Path, as_json: bool) -> None:
+    """Prints the result of a run and leaves with its exit code."""
+    if as_json:
+        click.echo(json.dumps({**summary, "directory": str(folder)}, indent=2))
+    else:
+        print_results(summary, str(folder))
+    if summary["status"] == "completed":
+        return
+    click.echo(f"error: the run {describe(summary)}", err=True)
+    sys.exit(1)
+
+
+def describe(summary: dict) -> str:
+    """How a run ended that did not come to its end."""
+    if summary["status"] == "failed":
+        return f"failed: {summary['reason']}"
+    return f"was interrupted in round {summary['round']}"

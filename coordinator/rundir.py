@@ -1,0 +1,82 @@
+"""A run's directory: config.json, topology.json, metrics.jsonl, summary.json.
+
+Nodes write to nodes/<id> in it by themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from lppa.coordinator.plan import Blueprint
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.files import write_atomically
+from lppa.protocol.messages import Metrics
+from lppa.protocol.settings import Settings
+
+ABOUT = "about"  # the part of config.json that is a record, not a setting
+PACKAGES = ("lppa", "torch", "numpy", "pyzmq", "msgpack")
+
+
+def default_name(settings: Settings) -> str:
+    """A name that says when and what."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{settings.rule}-{settings.dataset}"
+
+
+def default_folder(settings: Settings) -> Path:
+    """A folder in runs/ that is not there yet."""
+    name = default_name(settings)
+    folder, count = Path("runs") / name, 2
+    while folder.exists():
+        folder, count = Path("runs") / f"{name}-{count}", count + 1
+    return folder
+
+
+def check_free(folder: Path) -> None:
+    """A finished run is never overwritten."""
+    if folder.exists() and (not folder.is_dir() or (folder / "config.json").exists()):
+        raise WrongUse(f"{folder} exists already; choose another --out")
+
+
+class RunDirectory:
+    """Writes the coordinator's files."""
+
+    def __init__(self, folder: Path, blueprint: Blueprint) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self._json("config.json", config_record(blueprint))
+        self._json("topology.json", blueprint.topology_record())
+        self.metrics_file = (folder / "metrics.jsonl").open("w", encoding="utf-8")
+
+    def metrics(self, node: int, metrics: Metrics) -> None:
+        """One node's report."""
+        line = {"node": node, "round": metrics.round, **metrics.values}
+        self.metrics_file.write(json.dumps(line) + "\n")
+        self.metrics_file.flush()
+
+    def close(self, summary: dict[str, Any]) -> None:
+        """Ends the record with its summary."""
+        self.metrics_file.close()
+        self._json("summary.json", summary)
+
+    def _json(self, name: str, content: Any) -> None:
+        write_atomically(self.folder / name, json.dumps(content, indent=2) + "\n")
+
+
+def config_record(blueprint: Blueprint) -> dict[str, Any]:
+    """All settings as they were, and what else is needed to repeat the run."""
+    return {
+        **blueprint.settings.to_dict(),
+        ABOUT: {
+            "name": blueprint.name,
+            "nodes": blueprint.nodes,
+            "run_seed": blueprint.seed,
+            "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "python": platform.python_version(),
+            "versions": {package: metadata.version(package) for package in PACKAGES},
+        },
+    }

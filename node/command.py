@@ -1,0 +1,57 @@
+"""`lppa-node`: one client by hand. A thin shell over `client.run_node`."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import click
+
+from lppa.protocol.book import key_file, read_book, read_key
+from lppa.protocol.shell import show_errors, verbosity
+
+
+@click.command(
+    epilog="Example: lppa-node --id 3 --peers peers.json",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option("--id", "node", type=int, required=True, help="This node's id in peers.json.")
+@click.option(
+    "--peers",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The run's address book, written by `lppa peers`.",
+)
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path),
+    help="This node's secret key.  [default: keys/node-ID.key beside peers.json]",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="The run's directory; this node writes to nodes/ID in it.  [default: runs/RUN]",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=30.0,
+    show_default=True,
+    help="Seconds that the coordinator may be silent before the plan has come.",
+)
+@verbosity
+@show_errors
+def main(node: int, peers: Path, key: Path | None, out: Path | None, timeout: float) -> None:
+    """Take part in a run as one client.
+
+    All that the node needs to know comes from the coordinator: start `lppa-coordinator` with the
+    same peers.json, before or after the nodes.
+    """
+    book = read_book(peers)
+    book.node(node)
+    secret = read_key(key or key_file(peers.parent, node)) if book.encrypted else None
+    logging.getLogger("lppa").info("node %d of run %s", node, book.run)
+    # Imported late: PyTorch takes seconds, and wrong use should be told at once.
+    from lppa.node.client import run_node
+
+    run_node(book, node, secret, out, timeout)

@@ -1,0 +1,131 @@
+"""A data set by its name: finds its files, has them prepared once, and hands out its rows.
+
+The ways to split rows over clients are `partition`'s.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lppa.node.datasets.cache import Entry, Prepared, entry_for, load_or_prepare, only_one
+from lppa.node.datasets.catalogue import CATALOGUE, Source
+from lppa.node.datasets.fetch import fetch
+from lppa.node.datasets.files import FoundFile, data_folder
+from lppa.node.datasets.npz import prepare_npz
+from lppa.node.datasets.samples import Dataset, Samples, SparseSamples
+from lppa.protocol.errors import WrongUse
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a model needs to know of a data set: the shape of one input, the number of classes."""
+
+    shape: tuple[int, ...]
+    classes: int
+
+
+def load_dataset(
+    name: str, data_dir: str | Path | None = None, *, normalize: bool = False
+) -> Dataset:
+    """The data set called `name`, or the user's own in the file `name` if that ends in .npz.
+
+    Raw files are looked for below `data_dir` (default: $LPPA_DATA, else a folder of this user)
+    and downloaded if they are not there. `normalize` shifts and scales images, and columns of a
+    .npz, to the training part's mean 0 and deviation 1; the named tables are prepared that way
+    already, and rcv1's rows have length 1.
+    """
+    if is_npz(name):
+        return _dataset(name, _prepared_npz(Path(name).expanduser()), None, normalize)
+    source = source_of(name)
+    folder = data_folder(data_dir)
+    found = find_files(source, folder)
+    if not source.usable(found):
+        fetch_files(source, folder)
+        found = find_files(source, folder)
+    prepared = load_or_prepare(cache_entry(source, folder, found), lambda: source.prepare(found))
+    return _dataset(name, prepared, source, normalize)
+
+
+def describe(name: str, data_dir: str | Path | None = None) -> Description:
+    """Shape and classes, without reading anything where the name alone tells them."""
+    if is_npz(name):
+        dataset = load_dataset(name, data_dir)
+        return Description(dataset.shape, dataset.classes)
+    source = source_of(name)
+    return Description(source.shape, source.classes)
+
+
+def is_npz(name: str) -> bool:
+    """Whether a data set's name is the path of a user's own file."""
+    return name.endswith(".npz")
+
+
+def source_of(name: str) -> Source:
+    """The entry of the catalogue."""
+    if name not in CATALOGUE:
+        raise WrongUse(
+            f"unknown data set {name!r}: use one of {', '.join(CATALOGUE)}, or the path of a "
+            ".npz file"
+        )
+    return CATALOGUE[name]
+
+
+def find_files(source: Source, folder: Path) -> dict[str, FoundFile]:
+    """Those of the source's files that are below the folder, by name."""
+    places = {file: file.find(folder) for file in source.files}
+    return {file.name: FoundFile(file, path) for file, path in places.items() if path}
+
+
+def fetch_files(source: Source, folder: Path) -> list[Path]:
+    """Downloads what is missing, one process at a time; returns what is new."""
+    with only_one(cache_entry(source, folder, {})):
+        return fetch(source.files, folder)
+
+
+def cache_entry(source: Source, folder: Path, found: Mapping[str, FoundFile]) -> Entry:
+    """Where the prepared arrays of these files are kept."""
+    # Embedded data is the same whatever the data folder is.
+    where = folder if source.files else Path("/")
+    return entry_for(source.name, where, [file.path for file in found.values()])
+
+
+def _prepared_npz(path: Path) -> Prepared:
+    if not path.is_file():
+        raise WrongUse(f"{path}: no such file")
+    return load_or_prepare(entry_for("npz", path, [path]), lambda: prepare_npz(path))
+
+
+def _dataset(name: str, prepared: Prepared, source: Source | None, normalize: bool) -> Dataset:
+    facts = prepared.facts
+    train, test = (_samples(prepared, part, source, normalize) for part in ("train", "test"))
+    if source is None:
+        return Dataset(name, train, test, tuple(facts["shape"]), facts["classes"])
+    rows = (len(train), len(test))
+    if rows != source.rows:
+        log.warning(
+            "%s: %d training and %d test rows, as published %d and %d%s",
+            name,
+            *rows,
+            *source.rows,
+            f" ({facts['note']})" if "note" in facts else "",
+        )
+    return Dataset(name, train, test, source.shape, source.classes)
+
+
+def _samples(
+    prepared: Prepared, part: str, source: Source | None, normalize: bool
+) -> Samples | SparseSamples:
+    arrays = prepared.arrays
+    y: np.ndarray = arrays[f"y_{part}"]
+    if source is not None and f"indptr_{part}" in arrays:
+        csr = (arrays[f"{name}_{part}"] for name in ("data", "indices", "indptr"))
+        return SparseSamples(*csr, y, columns=source.shape[0])
+    mean, std = (arrays.get(name) if normalize else None for name in ("mean", "std"))
+    return Samples(arrays[f"x_{part}"], y, prepared.facts.get("scale", 1.0), mean, std)

@@ -1,0 +1,103 @@
+"""A user's own data: one .npz file with x_train, y_train, x_test and y_test.
+
+x has one row per sample. Rows of two dimensions are images of one channel, of three (channels,
+height, width); bytes are pixels and scaled to [0, 1], everything else is used as it is. y counts
+classes from 0.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from lppa.node.datasets.cache import Prepared
+from lppa.node.datasets.images import WHITE, channel_statistics
+from lppa.protocol.errors import WrongUse
+
+KEYS = ("x_train", "y_train", "x_test", "y_test")
+LARGEST_LABEL = np.iinfo(np.uint16).max
+
+
+def prepare_npz(path: Path) -> Prepared:
+    """The four arrays, checked."""
+    arrays = _read(path)
+    for part in ("train", "test"):
+        arrays[f"x_{part}"] = _inputs(arrays[f"x_{part}"], f"{path}: x_{part}")
+        arrays[f"y_{part}"] = _labels(arrays[f"y_{part}"], f"{path}: y_{part}")
+        rows, labels = len(arrays[f"x_{part}"]), len(arrays[f"y_{part}"])
+        if rows != labels:
+            raise WrongUse(f"{path}: x_{part} has {rows:,} rows, y_{part} has {labels:,} labels")
+    x_train, x_test = arrays["x_train"], arrays["x_test"]
+    if x_train.shape[1:] != x_test.shape[1:] or x_train.dtype != x_test.dtype:
+        raise WrongUse(
+            f"{path}: rows of x_test are {x_test.dtype} {x_test.shape[1:]}, of x_train "
+            f"{x_train.dtype} {x_train.shape[1:]}"
+        )
+    classes = int(arrays["y_train"].max()) + 1
+    if arrays["y_test"].max() >= classes:
+        raise WrongUse(
+            f"{path}: label {arrays['y_test'].max()} of y_test is out of range "
+            f"(y_train has 0 to {classes - 1})"
+        )
+    if classes < 2:
+        raise WrongUse(f"{path}: y_train has one class only, nothing to learn")
+    scale = WHITE if x_train.dtype == np.uint8 else 1.0
+    facts = {"scale": scale, "classes": classes, "shape": list(x_train.shape[1:])}
+    return Prepared(arrays | _statistics(x_train, scale), facts)
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise WrongUse(f"{path}: one array only, expected {', '.join(KEYS)}")
+            missing = [key for key in KEYS if key not in file]
+            if missing:
+                raise WrongUse(f"{path}: {', '.join(missing)} missing; needed: {', '.join(KEYS)}")
+            return {key: file[key] for key in KEYS}
+    except OSError as error:
+        raise WrongUse(f"{path}: cannot be read ({error.strerror or error})") from None
+    # What a damaged or foreign file ends in depends on where it is damaged.
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError) as error:
+        raise WrongUse(f"{path}: not a readable .npz file ({error})") from None
+
+
+def _inputs(x: np.ndarray, where: str) -> np.ndarray:
+    if x.dtype.kind not in "biuf":
+        raise WrongUse(f"{where} holds {x.dtype}, not numbers")
+    if x.ndim not in (2, 3, 4) or not x.size:
+        raise WrongUse(f"{where} has shape {x.shape}: expected samples, then one to three sizes")
+    if x.ndim == 3:
+        x = x[:, None]
+    if x.dtype == np.uint8:
+        return x
+    with np.errstate(over="ignore"):
+        x = x.astype(np.float32)
+    if not np.isfinite(x).all():
+        row = int(np.argwhere(~np.isfinite(x))[0, 0])
+        raise WrongUse(f"{where}, row {row}: a value is not a finite number")
+    return x
+
+
+def _labels(y: np.ndarray, where: str) -> np.ndarray:
+    if y.dtype.kind not in "biu":
+        raise WrongUse(f"{where} holds {y.dtype}, labels must be whole numbers")
+    if y.ndim != 1 or not len(y):
+        raise WrongUse(f"{where} has shape {y.shape}: expected one label per sample")
+    wrong = np.flatnonzero((y < 0) | (y > LARGEST_LABEL))
+    if len(wrong):
+        raise WrongUse(
+            f"{where}: label {y[wrong[0]]} of sample {wrong[0]} is out of range "
+            f"(0 to {LARGEST_LABEL:,})"
+        )
+    return y.astype(np.uint16)
+
+
+def _statistics(x: np.ndarray, scale: float) -> dict[str, np.ndarray]:
+    """What normalising needs: per channel of images, per column of tables."""
+    if x.ndim == 4:
+        return channel_statistics(x, scale)
+    flat = channel_statistics(x[:, :, None, None], scale)
+    return {name: values[:, 0, 0] for name, values in flat.items()}

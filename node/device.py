@@ -1,0 +1,23 @@
+"""Which device a client's model lives on."""
+
+from __future__ import annotations
+
+import re
+
+from lppa.protocol.errors import WrongUse
+
+
+def choose_device(wanted: str, node: int, gpus: int) -> str:
+    """The device for a node, given how many GPUs there are: `auto` spreads nodes over them."""
+    if wanted == "cpu" or (wanted == "auto" and gpus == 0):
+        return "cpu"
+    if wanted in ("auto", "cuda"):
+        if gpus == 0:
+            raise WrongUse("--device cuda: this machine has no CUDA device that PyTorch can use")
+        return f"cuda:{node % gpus}"
+    match = re.fullmatch(r"cuda:(\d+)", wanted)
+    if match is None:
+        raise WrongUse(f"--device must be auto, cpu, cuda or cuda:K, not {wanted!r}")
+    if int(match[1]) >= gpus:
+        raise WrongUse(f"--device {wanted}: this machine has {gpus} CUDA devices")
+    return wanted

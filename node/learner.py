@@ -1,0 +1,159 @@
+"""What a client learns from: gradients over its private data, and the test of a model.
+
+θ and g are flat vectors here as everywhere; only the model's own edge knows shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lppa.models.flat import FlatModel
+from lppa.models.networks import build
+from lppa.models.quadratic import Quadratic, quadratic
+from lppa.node.datasets import Samples, load_dataset, split
+from lppa.protocol.seeds import derive, stream
+from lppa.protocol.settings import QUADRATICS, Settings
+
+TEST_CHUNK = 1000
+
+
+class Learner(Protocol):
+    """A learning problem as the round loop sees it."""
+
+    size: int
+    steps_per_epoch: int
+
+    def start(self) -> Tensor:
+        """θ^0."""
+
+    def gradient(self, theta: Tensor) -> Tensor:
+        """∇L(θ) on the next batch."""
+
+    def evaluate(self, theta: Tensor) -> dict[str, float | None]:
+        """Test accuracy (None where there is none) and loss."""
+
+    def weights(self, theta: Tensor) -> dict[str, Tensor]:
+        """θ as a state dict."""
+
+
+class DataLearner:
+    """A network on this client's share of a data set."""
+
+    def __init__(
+        self,
+        model: FlatModel,
+        train: Samples,
+        rows: np.ndarray,
+        test: Samples,
+        batch: int,
+        order: np.random.Generator,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self.model = model
+        self.size = model.size
+        self.train = train
+        self.test = test
+        self.batches = batches(rows, batch, order)
+        self.steps_per_epoch = max(1, len(rows) // batch)
+        self.dtype = dtype
+        self.device = device
+
+    def start(self) -> Tensor:
+        """θ^0: the network's own random start."""
+        return self.model.vector()
+
+    def gradient(self, theta: Tensor) -> Tensor:
+        """The gradient of the mean cross-entropy over the next batch."""
+        x, y = self.train.take(next(self.batches), self.dtype)
+        g, _ = self.model.gradient(theta, x.to(self.device), y.to(self.device))
+        return g
+
+    def evaluate(self, theta: Tensor) -> dict[str, float | None]:
+        """Accuracy and mean cross-entropy over the whole test part."""
+        right, loss = 0, 0.0
+        for first in range(0, len(self.test), TEST_CHUNK):
+            rows = np.arange(first, min(first + TEST_CHUNK, len(self.test)))
+            x, y = self.test.take(rows, self.dtype)
+            y = y.to(self.device)
+            logits = self.model.logits(theta, x.to(self.device))
+            right += int((logits.argmax(1) == y).sum())
+            loss += float(torch.nn.functional.cross_entropy(logits, y, reduction="sum"))
+        return {"accuracy": right / len(self.test), "loss": loss / len(self.test)}
+
+    def weights(self, theta: Tensor) -> dict[str, Tensor]:
+        """θ as the network's state dict."""
+        return self.model.state_dict(theta)
+
+
+class QuadraticLearner:
+    """Client i of the quadratic problem: no data, no chance, answers in closed form."""
+
+    steps_per_epoch = 1
+
+    def __init__(
+        self,
+        problem: Quadratic,
+        me: int,
+        start: np.random.Generator,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self.problem = problem
+        self.me = me
+        self.size = problem.b.shape[1]
+        self.first = torch.from_numpy(start.standard_normal(self.size)).to(device, dtype)
+
+    def start(self) -> Tensor:
+        """A random point."""
+        return self.first
+
+    def gradient(self, theta: Tensor) -> Tensor:
+        """A_i θ − b_i."""
+        return self.problem.gradient(self.me, theta)
+
+    def evaluate(self, theta: Tensor) -> dict[str, float | None]:
+        """How far the mean objective is above its least value."""
+        return {"accuracy": None, "loss": float(self.problem.gap(theta))}
+
+    def weights(self, theta: Tensor) -> dict[str, Tensor]:
+        """θ under its own name."""
+        return {"theta": theta.clone()}
+
+
+def batches(rows: np.ndarray, batch: int, order: np.random.Generator) -> Iterator[np.ndarray]:
+    """Full batches for ever, in a new order in each pass; all rows where there are fewer."""
+    while True:
+        shuffled = order.permutation(rows)
+        for first in range(0, max(1, len(rows) - batch + 1), batch):
+            yield shuffled[first : first + batch]
+
+
+def make_learner(
+    settings: Settings, me: int, nodes: int, seed: int, device: torch.device
+) -> Learner:
+    """The learner of one client; `seed` is the run's, and every client makes the same split."""
+    dtype = getattr(torch, settings.dtype)
+    own = ("init",) if settings.init == "common" else ("init", me)
+    if settings.dataset in QUADRATICS:
+        problem = quadratic(nodes, derive(seed, "problem"), settings.dataset == "quadratic-shared")
+        return QuadraticLearner(problem, me, stream(seed, *own), dtype, device)
+    dataset = load_dataset(settings.dataset)
+    rows = split(settings.partition, dataset.train.y, nodes, derive(seed, "partition"))[me]
+    generator = torch.Generator().manual_seed(derive(seed, *own))
+    module = build(settings.model, dataset.shape, dataset.classes, generator)
+    return DataLearner(
+        FlatModel(module, dtype, device),
+        dataset.train,
+        rows,
+        dataset.test,
+        settings.batch,
+        stream(seed, "batches", me),
+        dtype,
+        device,
+    )

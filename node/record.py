@@ -1,0 +1,46 @@
+"""What a node keeps on its own disk: log, metrics, final model and final state.
+
+Written whether or not a coordinator listens; sending things is not done here.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lppa.protocol.files import write_atomically
+
+
+class Record:
+    """The folder of one node in the run's directory."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.metrics_file = (folder / "metrics.jsonl").open("w", encoding="utf-8")
+        self.handler = logging.FileHandler(folder / "node.log", mode="w", encoding="utf-8")
+        self.handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        logging.getLogger("lppa").addHandler(self.handler)
+
+    def metrics(self, values: dict[str, Any]) -> None:
+        """One line of figures, on disk at once."""
+        self.metrics_file.write(json.dumps(values) + "\n")
+        self.metrics_file.flush()
+
+    def tensors(self, name: str, tensors: dict[str, Tensor]) -> None:
+        """A file that `torch.load(..., weights_only=True)` reads."""
+        buffer = io.BytesIO()
+        torch.save({key: tensor.cpu() for key, tensor in tensors.items()}, buffer)
+        write_atomically(self.folder / name, buffer.getvalue())
+
+    def close(self) -> None:
+        """Lets go of the files."""
+        logging.getLogger("lppa").removeHandler(self.handler)
+        self.handler.close()
+        self.metrics_file.close()

@@ -1,0 +1,33 @@
+"""Where the time goes: seconds by phase, with no clutter at the place that is timed."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Stopwatch:
+    """Adds up the seconds spent in named phases since it was made."""
+
+    def __init__(self) -> None:
+        self.started = time.perf_counter()
+        self.seconds: Counter[str] = Counter()
+
+    @contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        before = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[phase] += time.perf_counter() - before
+
+    def total(self) -> float:
+        """Seconds since the watch was made."""
+        return time.perf_counter() - self.started
+
+    def split(self) -> dict[str, float]:
+        """Seconds by phase; what is in no phase is computing."""
+        total = self.total()
+        return {**self.seconds, "compute": total - sum(self.seconds.values()), "total": total}

@@ -1,0 +1,194 @@
+"""The address book, peers.json, and the key files: who is where, and how to know that it is them.
+
+Written once per experiment by `lppa peers`; secret keys never stand in it. Opening sockets with it
+is not done here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.files import write_atomically
+
+KEY_LENGTH = 40  # a CURVE key in Z85
+COORDINATOR_NAME = "coordinator"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Where one process listens, and its public key."""
+
+    endpoint: str
+    public_key: str
+
+
+@dataclass(frozen=True)
+class AddressBook:
+    """One run's coordinator and nodes; the position in `nodes` is the node's id."""
+
+    run: str
+    coordinator: Peer
+    nodes: tuple[Peer, ...]
+    secure: bool = False
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether links use CURVE: when asked for, and whenever an endpoint is not on this host."""
+        return self.secure or not all(
+            is_local(peer.endpoint) for peer in (self.coordinator, *self.nodes)
+        )
+
+    def node(self, node: int) -> Peer:
+        """The entry of one node; an id that is not in the book is wrong use."""
+        if not 0 <= node < len(self.nodes):
+            raise WrongUse(
+                f"there is no node {node} in peers.json: it has 0 to {len(self.nodes) - 1}"
+            )
+        return self.nodes[node]
+
+    def keys(self) -> dict[str, int]:
+        """Whose public key it is, for every key in the book; the coordinator is −1."""
+        return {self.coordinator.public_key: -1} | {
+            p.public_key: i for i, p in enumerate(self.nodes)
+        }
+
+
+def is_local(endpoint: str) -> bool:
+    """Whether an endpoint can be reached from this host only."""
+    if endpoint.startswith(("ipc://", "inproc://")):
+        return True
+    host = host_of(endpoint)
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def host_of(endpoint: str) -> str:
+    """The host in a tcp endpoint, without the brackets of IPv6."""
+    return endpoint.removeprefix("tcp://").rpartition(":")[0].strip("[]")
+
+
+def write_book(book: AddressBook, path: Path) -> None:
+    """Writes peers.json in one step."""
+    content = {
+        "run": book.run,
+        "secure": book.secure,
+        "coordinator": asdict(book.coordinator),
+        "nodes": [{"id": i, **asdict(peer)} for i, peer in enumerate(book.nodes)],
+    }
+    write_atomically(path, json.dumps(content, indent=2) + "\n")
+
+
+def read_book(path: Path) -> AddressBook:
+    """Reads and checks peers.json."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise WrongUse(f"{path} does not exist; `lppa peers N --out DIR` makes one") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongUse(f"{path} cannot be read: {error}") from None
+    except json.JSONDecodeError as error:
+        raise WrongUse(f"{path} is not JSON: {error}") from None
+    try:
+        return _book(content)
+    except WrongUse as error:
+        raise WrongUse(f"{path}: {error}") from None
+
+
+def _book(content: Any) -> AddressBook:
+    if not isinstance(content, dict):
+        raise WrongUse("it must be an object with run, coordinator and nodes")
+    run, secure, nodes = content.get("run"), content.get("secure", False), content.get("nodes")
+    if not isinstance(run, str) or not run or len(run) > 80:
+        raise WrongUse("`run` must be a text of 1 to 80 characters")
+    if not isinstance(secure, bool):
+        raise WrongUse("`secure` must be true or false")
+    if not isinstance(nodes, list) or len(nodes) < 2:
+        raise WrongUse("`nodes` must be a list of at least 2 nodes")
+    by_id: dict[int, Peer] = {}
+    for entry in nodes:
+        node = entry.get("id") if isinstance(entry, dict) else None
+        if not isinstance(node, int) or isinstance(node, bool):
+            raise WrongUse("every node needs a whole number as its `id`")
+        if node in by_id:
+            raise WrongUse(f"node {node} is there twice")
+        by_id[node] = _peer(entry, f"node {node}")
+    if set(by_id) != set(range(len(by_id))):
+        raise WrongUse(f"node ids must be 0 to {len(by_id) - 1}, each once")
+    book = AddressBook(
+        run,
+        _peer(content.get("coordinator"), COORDINATOR_NAME),
+        tuple(by_id[i] for i in sorted(by_id)),
+        secure,
+    )
+    _check_distinct(book)
+    return book
+
+
+def _peer(entry: Any, name: str) -> Peer:
+    if not isinstance(entry, dict):
+        raise WrongUse(f"{name} has no entry")
+    endpoint, key = entry.get("endpoint"), entry.get("public_key")
+    if not isinstance(endpoint, str) or not re.fullmatch(
+        r"tcp://(\[[0-9a-fA-F:.]+\]|[^\s:/*\[\]]+):\d{1,5}|ipc://\S+", endpoint
+    ):
+        raise WrongUse(f"{name}: endpoint {endpoint!r} is not like tcp://HOST:PORT or ipc://PATH")
+    if endpoint.startswith("tcp://") and not 1 <= int(endpoint.rpartition(":")[2]) <= 65535:
+        raise WrongUse(f"{name}: endpoint {endpoint!r} has no such port")
+    if not isinstance(key, str) or len(key) != KEY_LENGTH:
+        raise WrongUse(f"{name}: public_key must be a CURVE key of {KEY_LENGTH} characters")
+    return Peer(endpoint, key)
+
+
+def _check_distinct(book: AddressBook) -> None:
+    """No two processes may share an address or a key."""
+    seen: dict[str, str] = {}
+    named = [(COORDINATOR_NAME, book.coordinator)]
+    named += [(f"node {i}", peer) for i, peer in enumerate(book.nodes)]
+    for name, peer in named:
+        for what in (peer.endpoint, peer.public_key):
+            if what in seen:
+                raise WrongUse(f"{seen[what]} and {name} have the same address or key: {what}")
+            seen[what] = name
+
+
+def key_file(folder: Path, node: int) -> Path:
+    """Where `lppa peers` puts a secret key; node −1 is the coordinator."""
+    return folder / "keys" / (f"{COORDINATOR_NAME}.key" if node < 0 else f"node-{node}.key")
+
+
+def write_key(path: Path, secret: str) -> None:
+    """Writes a secret key that only its owner can read."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secret + "\n")
+
+
+def read_key(path: Path) -> str:
+    """Reads a secret key; refuses one that others could have read."""
+    try:
+        mode = path.stat().st_mode
+        secret = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a key"
+        raise WrongUse(
+            f"secret key {path} cannot be read ({reason}); links are encrypted, "
+            "so the key file that `lppa peers` wrote is needed (--key FILE)"
+        ) from None
+    if mode & 0o077:
+        raise WrongUse(f"secret key {path} can be read by others; run: chmod 600 {path}")
+    if len(secret) != KEY_LENGTH:
+        raise WrongUse(f"{path} holds no CURVE key of {KEY_LENGTH} characters")
+    return secret

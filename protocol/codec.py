@@ -1,0 +1,209 @@
+"""Messages to frames and back: a msgpack header and one raw little-endian frame per array.
+
+Nothing is copied on the way out and nothing is ever unpickled on the way in. A frame that is not
+exactly what its header says raises BadMessage; whether a well-formed message is *expected* (its
+sender, round, size) is for the receiver to judge, not decided here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import msgpack
+import numpy as np
+
+from lppa.protocol import messages
+from lppa.protocol.messages import Message
+
+VERSION = 1
+COORDINATOR = -1  # the sender id of the coordinator; nodes count from 0
+MAX_HEADER = 1 << 20
+MAX_FRAME = 1 << 31
+MAX_TEXT = 1 << 16
+MAX_DIMENSIONS = 4
+DTYPES = {"<f4": np.dtype("<f4"), "<f8": np.dtype("<f8")}
+
+KINDS: dict[str, type] = {
+    kind.__name__.lower(): kind
+    for kind in (
+        messages.Hello,
+        messages.Waiting,
+        messages.Plan,
+        messages.Refuse,
+        messages.Stop,
+        messages.Greet,
+        messages.Welcome,
+        messages.Noise,
+        messages.State,
+        messages.Model,
+        messages.Progress,
+        messages.Metrics,
+        messages.Done,
+        messages.Failed,
+    )
+}
+NAMES = {kind: name for name, kind in KINDS.items()}
+
+
+class BadMessage(Exception):
+    """A message that must not be used; the text is the reason. Never leaves the receiving loop."""
+
+
+class WrongRun(BadMessage):
+    """A well-formed message of another run."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__(f"it belongs to run {run!r}")
+        self.run = run
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """A decoded message, who its header says sent it, and how many bytes its arrays took."""
+
+    sender: int
+    message: Message
+    size: int = 0
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
+
+
+# How each annotated type of a message field is checked; arrays are checked with their frames.
+CHECKS: dict[str, Callable[[Any], bool]] = {
+    "int": _is_int,
+    "str": lambda value: isinstance(value, str),
+    "dict[str, Any]": lambda value: isinstance(value, dict),
+    "tuple[int, ...]": lambda value: isinstance(value, list) and all(map(_is_int, value)),
+    "tuple[float, ...]": lambda value: isinstance(value, list) and all(map(_is_float, value)),
+}
+ARRAY = "np.ndarray"
+
+
+def encode(message: Message, run: str, sender: int) -> list[Any]:
+    """The frames of a message; its arrays are handed on as they are, not copied."""
+    tensors, body, frames = [], {}, []
+    for about in fields(message):
+        value = getattr(message, about.name)
+        if about.type == ARRAY:
+            array = np.ascontiguousarray(value)
+            if array.dtype.str not in DTYPES:
+                raise TypeError(f"{about.name}: {array.dtype} does not travel")
+            tensors.append([about.name, array.dtype.str, list(array.shape)])
+            frames.append(array)
+        elif about.name != "round":
+            body[about.name] = value
+    header = {
+        "version": VERSION,
+        "run": run,
+        "kind": NAMES[type(message)],
+        "sender": sender,
+        "round": getattr(message, "round", 0),
+        "tensors": tensors,
+        "body": body,
+    }
+    return [msgpack.packb(header), *frames]
+
+
+def decode(frames: Sequence[Any], run: str) -> Envelope:
+    """The message in the frames, its arrays in place; raises BadMessage if anything is off."""
+    header = _header(frames)
+    if header["version"] != VERSION:
+        raise BadMessage(f"it speaks protocol version {header['version']}, this is {VERSION}")
+    if header["kind"] not in KINDS:
+        raise BadMessage(f"unknown kind {header['kind'][:40]!r}")
+    if header["run"] != run:
+        raise WrongRun(header["run"][:80])
+    kind = KINDS[header["kind"]]
+    arrays = _arrays(header["tensors"], frames[1:])
+    values = _body(kind, header, arrays)
+    size = sum(array.nbytes for array in arrays.values())
+    return Envelope(header["sender"], kind(**values), size)
+
+
+HEADER = {"version": int, "run": str, "kind": str, "sender": int, "round": int}
+
+
+def _header(frames: Sequence[Any]) -> dict[str, Any]:
+    if not frames:
+        raise BadMessage("no header")
+    raw = memoryview(frames[0])
+    if raw.nbytes > MAX_HEADER:
+        raise BadMessage(f"header of {raw.nbytes} bytes")
+    try:
+        header = msgpack.unpackb(raw, strict_map_key=True, max_str_len=MAX_TEXT)
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
+        raise BadMessage(f"unreadable header ({type(error).__name__})") from None
+    if not isinstance(header, dict) or set(header) != {*HEADER, "tensors", "body"}:
+        raise BadMessage("header with other fields than ours")
+    for name, kind in HEADER.items():
+        if type(header[name]) is not kind:
+            raise BadMessage(f"header field {name} is not {kind.__name__}")
+    if not -1 <= header["sender"] < 1 << 31 or not 0 <= header["round"] < 1 << 31:
+        raise BadMessage("sender or round out of range")
+    if not isinstance(header["tensors"], list) or not isinstance(header["body"], dict):
+        raise BadMessage("header with wrong types")
+    return header
+
+
+def _arrays(specs: list[Any], frames: Sequence[Any]) -> dict[str, np.ndarray]:
+    if len(specs) != len(frames):
+        raise BadMessage(f"{len(frames)} frames for {len(specs)} arrays")
+    arrays = {}
+    for spec, frame in zip(specs, frames, strict=True):
+        if not isinstance(spec, list) or len(spec) != 3 or not isinstance(spec[0], str):
+            raise BadMessage("unreadable array description")
+        name, dtype, shape = spec
+        if not isinstance(dtype, str) or dtype not in DTYPES:
+            raise BadMessage("an array of a type that does not travel")
+        if (
+            not isinstance(shape, list)
+            or len(shape) > MAX_DIMENSIONS
+            or not all(_is_int(n) and 0 <= n <= MAX_FRAME for n in shape)
+        ):
+            raise BadMessage(f"array {name[:40]!r} with an impossible shape")
+        raw = memoryview(frame)
+        expected = math.prod(shape) * DTYPES[dtype].itemsize
+        if raw.nbytes != expected:
+            raise BadMessage(f"array {name[:40]!r} has {raw.nbytes} bytes, not {expected}")
+        array = np.frombuffer(raw, dtype=DTYPES[dtype]).reshape(shape)
+        # ZeroMQ may place a small frame at any byte; arithmetic wants numbers on their boundary.
+        arrays[name] = array if array.flags.aligned else array.copy()
+    if len(arrays) != len(specs):
+        raise BadMessage("two arrays with one name")
+    return arrays
+
+
+def _body(kind: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """The constructor's arguments, each checked against the message's annotation."""
+    body, values = header["body"], {}
+    for about in fields(kind):
+        if about.type == ARRAY:
+            if about.name not in arrays:
+                raise BadMessage(f"{header['kind']} without {about.name}")
+            values[about.name] = arrays[about.name]
+        elif about.name == "round":
+            values["round"] = header["round"]
+        else:
+            if about.name not in body or not CHECKS[about.type](body[about.name]):
+                raise BadMessage(f"{header['kind']} without a proper {about.name}")
+            value = body[about.name]
+            values[about.name] = tuple(value) if isinstance(value, list) else value
+    if len(values) - ("round" in values) != len(body) + len(arrays):
+        raise BadMessage(f"{header['kind']} with more than it should have")
+    return values
+
+
+def all_finite(array: np.ndarray) -> bool:
+    """Whether no value is NaN or infinite; one fast pass in the good case."""
+    # A finite sum proves it; an infinite one may only be an overflow and is looked at again.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(array.sum())) or bool(np.isfinite(array).all())

@@ -1,0 +1,59 @@
+"""Arrivals wait here until the round loop asks for them, by kind, round and sender.
+
+A directed edge is one-way, so a sender can be several rounds ahead. What may enter is decided by
+the links; the mailbox only keeps it and, for a simulated network, holds it back for a while.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+Key = tuple[type, int, int]
+
+
+@dataclass
+class Mailbox:
+    """Messages by (kind, round, sender); `delay` draws how many seconds each is held back."""
+
+    delay: Callable[[], float] | None = None
+    _known: set[Key] = field(default_factory=set)
+    _ready: dict[Key, Any] = field(default_factory=dict)
+    _held: list[tuple[float, int, Key, Any]] = field(default_factory=list)
+    _order: count = field(default_factory=count)
+
+    def put(self, sender: int, message: Any) -> None:
+        """Keeps a message until it is taken."""
+        key = (type(message), message.round, sender)
+        self._known.add(key)
+        if self.delay is None:
+            self._ready[key] = message
+        else:
+            due = time.monotonic() + self.delay()
+            heapq.heappush(self._held, (due, next(self._order), key, message))
+
+    def holds(self, sender: int, message: Any) -> bool:
+        """Whether a message of the same kind, round and sender is waiting already."""
+        return (type(message), message.round, sender) in self._known
+
+    def take(self, kind: type, round: int, sender: int) -> Any | None:
+        """Hands a message out, once; None if it is not there (yet)."""
+        now = time.monotonic() if self._held else 0.0
+        while self._held and self._held[0][0] <= now:
+            _, _, key, message = heapq.heappop(self._held)
+            self._ready[key] = message
+        message = self._ready.pop((kind, round, sender), None)
+        if message is not None:
+            self._known.discard((kind, round, sender))
+        return message
+
+    def next_due(self) -> float | None:
+        """Seconds until the first message that is held back may be taken."""
+        return max(0.0, self._held[0][0] - time.monotonic()) if self._held else None
+
+    def __len__(self) -> int:
+        return len(self._known)

@@ -1,0 +1,221 @@
+"""An experiment's settings: every option once, with its default, help text and check.
+
+The command line, `--config` files, the plan message and `config.json` are all made from this one
+dataclass. It holds what the nodes must agree on; where a run writes and who talks is not here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from typing import Any
+
+from lppa.protocol.errors import WrongUse
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    kind: type = str,
+    choices: tuple[str, ...] = (),
+    least: float | None = None,
+    above: float | None = None,
+    words: tuple[str, ...] = (),
+) -> Any:
+    """A field with what the command line and the checks need to know about it.
+
+    `least` and `above` bound a number (inclusive and exclusive); `words` are texts that a number
+    setting takes besides numbers.
+    """
+    about = {
+        "help": help,
+        "kind": kind,
+        "choices": choices,
+        "least": least,
+        "above": above,
+        "words": words,
+    }
+    return field(default=default, metadata=about)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is learned, how it is aggregated, and for how long."""
+
+    # -- the learning problem
+    dataset: str | None = option(
+        None, "Data set: digits (embedded), quadratic, quadratic-shared. Default: digits."
+    )
+    partition: str = option("iid", "How the training data is split over clients: iid.")
+    model: str | None = option(
+        None, "Network: cnn, mlp, lenet, or the quadratic problem. Default: fits the data set."
+    )
+    batch: int = option(32, "Samples in one gradient.", kind=int, least=1)
+    # -- the algorithm
+    rule: str = option("lppa", "Aggregation rule.", choices=("dsgt", "dp", "lppa"))
+    rounds: int = option(50, "Communication rounds T.", kind=int, least=1)
+    lr: float = option(0.1, "Step size λ.", kind=float, above=0.0)
+    lr_decay: float = option(0.0, "λ in round t is λ / (1 + DECAY·t).", kind=float, least=0.0)
+    local_steps: int | str = option(
+        1,
+        "Gradient steps per round, or `epoch` for one pass over the client's data.",
+        kind=int,
+        least=1,
+        words=("epoch",),
+    )
+    mixing: str = option(
+        "adapt-then-combine",
+        "Order of step and averaging; the paper's is combine-then-adapt.",
+        choices=("adapt-then-combine", "combine-then-adapt"),
+    )
+    init: str = option(
+        "common",
+        "Start all clients from one random model, or each from its own (the paper).",
+        choices=("common", "independent"),
+    )
+    finish: int = option(
+        0,
+        "Extra last rounds that only average θ, so that all clients end with one model.",
+        kind=int,
+        least=0,
+    )
+    # -- noise
+    noise: str = option("laplace", "Noise distribution.", choices=("laplace", "gaussian"))
+    beta: float = option(
+        0.025,
+        "Noise scale β (Gaussian: the standard deviation is √2·β too).",
+        kind=float,
+        least=0.0,
+    )
+    noise_every: int = option(
+        0, "Inject noise every K rounds; 0: at the start only.", kind=int, least=0
+    )
+    # -- the network
+    topology: str = option(
+        "full",
+        "full, ring, directed-ring, star, grid, torus, random-regular[:D], erdos-renyi[:P], "
+        "small-world[:K], exponential, or a JSON file with an edge list.",
+    )
+    weights: str = option(
+        "random", "Matrix that Sinkhorn-Knopp starts from.", choices=("uniform", "random")
+    )
+    latency: float = option(
+        0.0,
+        "Hold every message back for a random time of up to MS milliseconds.",
+        kind=float,
+        least=0.0,
+    )
+    timeout: float = option(
+        60.0, "Seconds to wait for a peer before the run fails.", kind=float, above=0.0
+    )
+    # -- numbers and machines
+    dtype: str = option("float32", "Number type of θ and γ.", choices=("float32", "float64"))
+    device: str = option("auto", "auto (cuda:<id mod GPUs>, else cpu), cpu, cuda or cuda:K.")
+    eval_every: int = option(
+        5, "Rounds between evaluations; the last round is always evaluated.", kind=int, least=1
+    )
+    seed: int | None = option(
+        None,
+        "Make the run reproducible. The noise is then predictable: for experiments only.",
+        kind=int,
+        least=0,
+    )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as plain values, for JSON and for the plan message."""
+        return asdict(self)
+
+
+QUADRATICS = ("quadratic", "quadratic-shared")
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {
+        "init": "independent",
+        "mixing": "combine-then-adapt",
+        "weights": "random",
+        "lr": 0.05,
+        "batch": 256,
+        "rounds": 50,
+        "beta": 0.025,
+        "noise": "laplace",
+        "noise_every": 0,
+    },
+}
+
+
+def flag(name: str) -> str:
+    """The command line's spelling of a setting."""
+    return "--" + name.replace("_", "-")
+
+
+def make_settings(*layers: Mapping[str, Any]) -> Settings:
+    """Settings from mappings, later ones winning; every value is checked.
+
+    Keys may be spelled with dashes or underscores. A value of None means "not given".
+    """
+    known = {f.name: f for f in fields(Settings)}
+    given: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            name = key.replace("-", "_")
+            if name not in known:
+                raise WrongUse(f"unknown setting {key!r}; known: {', '.join(known)}")
+            if value is not None:
+                given[name] = _checked(known[name], value)
+    return _with_problem(given)
+
+
+def _with_problem(given: dict[str, Any]) -> Settings:
+    """Fills in data set and model, each of which may follow from the other."""
+    dataset, model = given.get("dataset"), given.get("model")
+    if dataset is None:
+        dataset = "quadratic" if model == "quadratic" else "digits"
+    if model is None:
+        model = "quadratic" if dataset in QUADRATICS else "cnn"
+    if (dataset in QUADRATICS) != (model == "quadratic"):
+        raise WrongUse(f"--model {model} does not go with --dataset {dataset}")
+    return Settings(**{**given, "dataset": dataset, "model": model})
+
+
+def _checked(about: Field, value: Any) -> Any:
+    """The value in its own type, or an error that names the option."""
+    rules, name = about.metadata, flag(about.name)
+    if rules["kind"] in (int, float):
+        return _number(name, value, rules)
+    if not isinstance(value, str) or not value:
+        raise WrongUse(f"{name} must be a text, not {value!r}")
+    if rules["choices"] and value not in rules["choices"]:
+        raise WrongUse(f"{name} must be one of {', '.join(rules['choices'])}, not {value!r}")
+    return value
+
+
+def _number(name: str, value: Any, rules: Mapping[str, Any]) -> int | float | str:
+    if value in rules["words"]:
+        return value
+    kind, least, above = rules["kind"], rules["least"], rules["above"]
+    what = "a whole number" if kind is int else "a number"
+    if least is not None:
+        what += f" of at least {least:g}"
+    if above is not None:
+        what += f" above {above:g}"
+    if rules["words"]:
+        what += f" or {' or '.join(rules['words'])}"
+    refusal = WrongUse(f"{name} must be {what}, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise refusal
+    try:
+        number = kind(value)
+    except (ValueError, OverflowError):
+        raise refusal from None
+    if not math.isfinite(number) or (kind is int and float(number) != float(value)):
+        raise refusal
+    if (least is not None and number < least) or (above is not None and number <= above):
+        raise refusal
+    return number
+
+
+def default_of(about: Field) -> Any:
+    """A field's default, None where there is none."""
+    return None if about.default is MISSING else about.default

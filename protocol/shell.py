@@ -1,0 +1,67 @@
+"""What all commands share: errors as one line, `-v` and `-q`, signals as interruptions."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from lppa.protocol.errors import LppaError
+
+
+def verbosity(command: Callable) -> Callable:
+    """Adds -v and -q, and sends the log to standard error."""
+
+    @click.option("-v", "--verbose", is_flag=True, help="Say more; show tracebacks of errors.")
+    @click.option("-q", "--quiet", is_flag=True, help="Say only what went wrong.")
+    @functools.wraps(command)
+    def wrapped(*args: Any, verbose: bool, quiet: bool, **options: Any) -> Any:
+        click.get_current_context().meta["verbose"] = verbose
+        click.get_current_context().meta["quiet"] = quiet
+        level = logging.DEBUG if verbose else logging.ERROR if quiet else logging.INFO
+        start_logging(level)
+        return command(*args, **options)
+
+    return wrapped
+
+
+def start_logging(level: int) -> None:
+    """Our own messages to standard error; other libraries keep to their warnings."""
+    logger = logging.getLogger("lppa")
+    logger.setLevel(min(level, logging.INFO))
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(level)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger.handlers = [handler]
+    logger.propagate = False
+
+
+def show_errors(command: Callable) -> Callable:
+    """Shows an LppaError as one line and leaves with its exit code; -v shows the traceback."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **options: Any) -> Any:
+        signal.signal(signal.SIGTERM, _interrupt)
+        try:
+            return command(*args, **options)
+        except LppaError as error:
+            if click.get_current_context().meta.get("verbose"):
+                traceback.print_exc()
+            click.echo(f"error: {error}", err=True)
+            sys.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            sys.exit(1)
+
+    return wrapped
+
+
+def _interrupt(signum: int, frame: Any) -> None:
+    """A polite kill ends a command like Ctrl-C does."""
+    raise KeyboardInterrupt

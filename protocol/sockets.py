@@ -1,0 +1,229 @@
+"""ZeroMQ sockets with our options: one bound inbox, one connected outbox per receiver, CURVE.
+
+The only module that knows ZeroMQ. It moves frames and says which key sent them; what the frames
+mean is not its matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import zmq
+
+from lppa.protocol.book import AddressBook, Peer, is_local
+from lppa.protocol.codec import COORDINATOR, MAX_FRAME
+from lppa.protocol.errors import WrongUse
+
+# A peer that neither speaks nor answers a heartbeat for this long is reconnected.
+HEARTBEAT_MS = 5_000
+HEARTBEAT_TIMEOUT_MS = 30_000
+# Messages that may wait in one direction of a link. A sender is ahead of its receiver by less than
+# the number of nodes, so a full queue means that the receiver reads nothing at all.
+QUEUE = 512
+NOBODY = -2  # speaks with a key that is not in the address book
+REFUSALS = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+
+
+class SendTimeout(Exception):
+    """The receiver's queue stayed full for the whole time allowed."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A CURVE key pair in Z85."""
+
+    public: str
+    secret: str
+
+
+def new_keys() -> Keys:
+    """A fresh key pair."""
+    public, secret = zmq.curve_keypair()
+    return Keys(public.decode(), secret.decode())
+
+
+def keys_of(secret: str) -> Keys:
+    """The key pair of a secret key."""
+    try:
+        return Keys(zmq.curve_public(secret.encode()).decode(), secret)
+    except (zmq.ZMQError, ValueError):
+        raise WrongUse("the secret key is not a CURVE key") from None
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Frames from the inbox: the connection to answer on, and who the key says is speaking.
+
+    `speaker` is None where links are not encrypted: then only the header tells.
+    """
+
+    route: bytes
+    frames: list[Any]
+    speaker: int | None
+
+
+class Wire:
+    """The sockets of one process. `me` is a node's id, or COORDINATOR."""
+
+    def __init__(self, book: AddressBook, me: int, secret: str | None) -> None:
+        self.book = book
+        self.me = me
+        self.owners = book.keys()
+        self.keys = _own_keys(book, me, secret) if book.encrypted else None
+        self.context = zmq.Context()
+        self.guard = _key_guard(self.context, set(self.owners)) if self.keys else None
+
+    def inbox(self) -> Inbox:
+        """Binds this process's own endpoint."""
+        peer = _entry(self.book, self.me)
+        socket = self._socket(zmq.ROUTER)
+        if self.keys:
+            socket.curve_server = True
+            socket.curve_secretkey = self.keys.secret.encode()
+            socket.curve_publickey = self.keys.public.encode()
+            socket.zap_domain = b"lppa"
+        try:
+            socket.bind(_bind_address(peer.endpoint))
+        except zmq.ZMQError as error:
+            raise WrongUse(
+                f"{describe(self.me)} cannot listen on {peer.endpoint}: {error.strerror}. "
+                "Is it running already, or is the port taken by another program?"
+            ) from None
+        return Inbox(socket, self.owners if self.keys else None)
+
+    def outbox(self, receiver: int, send_timeout: float) -> Outbox:
+        """Connects to a node, or to the coordinator; the peer need not be there yet."""
+        peer = _entry(self.book, receiver)
+        socket = self._socket(zmq.DEALER)
+        socket.sndtimeo = int(send_timeout * 1000)
+        if self.keys:
+            socket.curve_serverkey = peer.public_key.encode()
+            socket.curve_secretkey = self.keys.secret.encode()
+            socket.curve_publickey = self.keys.public.encode()
+        monitor = socket.get_monitor_socket(REFUSALS) if self.keys else None
+        socket.connect(peer.endpoint.replace("//localhost:", "//127.0.0.1:"))
+        return Outbox(receiver, socket, monitor)
+
+    def _socket(self, kind: int) -> zmq.Socket:
+        socket = self.context.socket(kind)
+        socket.ipv6 = True
+        socket.sndhwm = socket.rcvhwm = QUEUE
+        socket.maxmsgsize = MAX_FRAME
+        socket.heartbeat_ivl = HEARTBEAT_MS
+        socket.heartbeat_timeout = HEARTBEAT_TIMEOUT_MS
+        socket.reconnect_ivl = 50
+        socket.reconnect_ivl_max = 1000
+        return socket
+
+    def close(self, linger: float) -> None:
+        """Closes everything, giving messages that are still on their way `linger` seconds."""
+        if self.guard:
+            self.guard.stop()
+        self.context.destroy(linger=int(linger * 1000))
+
+
+class Inbox:
+    """The bound socket that all others write to."""
+
+    def __init__(self, socket: zmq.Socket, owners: dict[str, int] | None) -> None:
+        self.socket = socket
+        self.owners = owners
+
+    def receive(self) -> Arrival | None:
+        """What has arrived, None where nothing has; never waits."""
+        try:
+            route, *frames = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
+        except zmq.Again:
+            return None
+        speaker = None
+        if self.owners is not None:
+            speaker = self.owners.get(route.get("User-Id"), NOBODY)
+        return Arrival(route.bytes, [frame.buffer for frame in frames], speaker)
+
+    def reply(self, route: bytes, frames: Sequence[Any]) -> None:
+        """Answers on the connection that a message came by; lost if that is gone."""
+        self.socket.send_multipart([route, *frames], copy=False)
+
+
+class Outbox:
+    """The connected socket to one receiver."""
+
+    def __init__(self, receiver: int, socket: zmq.Socket, monitor: zmq.Socket | None) -> None:
+        self.receiver = receiver
+        self.socket = socket
+        self.monitor = monitor
+
+    def send(self, frames: Sequence[Any], wait: bool = True) -> bool:
+        """Queues a message; its arrays must not change any more. False if it was not taken."""
+        try:
+            self.socket.send_multipart(frames, 0 if wait else zmq.NOBLOCK, copy=False)
+        except zmq.Again:
+            if wait:
+                raise SendTimeout from None
+            return False
+        return True
+
+    def receive(self) -> list[Any] | None:
+        """An answer that has come back, None where there is none; never waits."""
+        try:
+            return [f.buffer for f in self.socket.recv_multipart(zmq.NOBLOCK, copy=False)]
+        except zmq.Again:
+            return None
+
+    def refused(self) -> bool:
+        """Whether the receiver has turned our key down since the last call."""
+        turned_down = False
+        while self.monitor is not None and self.monitor.poll(0):
+            self.monitor.recv_multipart()
+            turned_down = True
+        return turned_down
+
+
+def wait_for_any(boxes: Sequence[Inbox | Outbox], seconds: float) -> None:
+    """Returns when something can be received from one of the boxes, or the time is over."""
+    poller = zmq.Poller()
+    for box in boxes:
+        poller.register(box.socket, zmq.POLLIN)
+    # Rounded up: a poll of 0 ms for the last fraction of a millisecond would spin.
+    poller.poll(max(0, int(seconds * 1000) + 1))
+
+
+def describe(process: int) -> str:
+    """A process by name, for people."""
+    return "the coordinator" if process == COORDINATOR else f"node {process}"
+
+
+def _entry(book: AddressBook, process: int) -> Peer:
+    return book.coordinator if process == COORDINATOR else book.node(process)
+
+
+def _bind_address(endpoint: str) -> str:
+    """Loopback and ipc as they are; else every interface: a host may not know its own name."""
+    if is_local(endpoint):
+        return endpoint.replace("//localhost:", "//127.0.0.1:")
+    return f"tcp://*:{endpoint.rpartition(':')[2]}"
+
+
+def _own_keys(book: AddressBook, me: int, secret: str | None) -> Keys:
+    if secret is None:
+        raise WrongUse(f"{describe(me)} has no secret key, and this run's links are encrypted")
+    keys = keys_of(secret)
+    if keys.public != _entry(book, me).public_key:
+        raise WrongUse(f"the secret key is not that of {describe(me)} in peers.json")
+    return keys
+
+
+def _key_guard(context: zmq.Context, allowed: set[str]) -> Any:
+    """A ZAP handler that lets in only the keys of the address book."""
+    from zmq.auth.thread import ThreadAuthenticator
+
+    class Provider:
+        def callback(self, domain: str, key: bytes) -> bool:
+            return zmq.utils.z85.encode(key).decode() in allowed
+
+    guard = ThreadAuthenticator(context)
+    guard.start()
+    guard.configure_curve_callback(domain="lppa", credentials_provider=Provider())
+    return guard
