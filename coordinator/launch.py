@@ -50,6 +50,7 @@ class LocalNodes:
         self, book: AddressBook, secrets: Sequence[str | None], folder: Path, timeout: float
     ) -> None:
         warm_up()
+        self.folder = folder
         self.processes: list[BaseProcess] = []
         try:
             for node, secret in enumerate(secrets):
@@ -65,10 +66,18 @@ class LocalNodes:
     def deaths(self) -> dict[int, str]:
         """Processes that have ended badly, and how."""
         return {
-            node: describe_exit(process.exitcode)
+            node: describe_exit(process.exitcode) + self._last_words(node)
             for node, process in enumerate(self.processes)
             if process.exitcode not in (None, 0)
         }
+
+    def _last_words(self, node: int) -> str:
+        """What a process said before it ended, from its output file."""
+        try:
+            lines = output_file(self.folder, node).read_text(errors="replace").splitlines()
+        except OSError:
+            return ""
+        return f" ({lines[-1].strip()})" if lines else ""
 
     def end(self, patience: float = GRACE) -> None:
         """Waits for all processes to end, then makes them; every one is reaped."""
@@ -99,6 +108,11 @@ def describe_exit(code: int) -> str:
     return f"ended with exit code {code}"
 
 
+def output_file(folder: Path, node: int) -> Path:
+    """Where a local node's standard output and error go; there only if anything was said."""
+    return folder / "nodes" / str(node) / "output.log"
+
+
 def node_process(
     book: AddressBook, node: int, secret: str | None, folder: Path, timeout: float
 ) -> None:
@@ -106,9 +120,8 @@ def node_process(
     # Ctrl-C in a terminal reaches the whole group; the coordinator decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    own = folder / "nodes" / str(node)
-    own.mkdir(parents=True, exist_ok=True)
-    output = own / "output.log"
+    output = output_file(folder, node)
+    output.parent.mkdir(parents=True, exist_ok=True)
     with output.open("wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
@@ -117,6 +130,7 @@ def node_process(
     try:
         client.run_node(book, node, secret, folder, timeout)
     except LppaError as error:
+        print(error, file=sys.stderr)
         sys.exit(error.exit_code)
     finally:
         sys.stdout.flush()

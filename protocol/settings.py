@@ -59,7 +59,7 @@ class Settings:
     lr: float = option(0.1, "Step size λ.", kind=float, above=0.0)
     lr_decay: float = option(0.0, "λ in round t is λ / (1 + DECAY·t).", kind=float, least=0.0)
     local_steps: int | str = option(
-        1,
+        "epoch",
         "Gradient steps per round, or `epoch` for one pass over the client's data.",
         kind=int,
         least=1,

@@ -17,7 +17,10 @@ from lppa.node.datasets.tables import COVTYPE_COLUMNS, prepare_adult, prepare_co
 
 @dataclass(frozen=True)
 class Source:
-    """A published data set: `rows` are (training, test), `shape` is one input's."""
+    """A published data set: `rows` are (training, test), `shape` is one input's.
+
+    Of two classes, `task` names the positive one; the other is the rest.
+    """
 
     name: str
     task: str
@@ -94,7 +97,7 @@ CATALOGUE: dict[str, Source] = {
     for source in (
         Source(
             "digits",
-            "images: handwritten digits (embedded in scikit-learn)",
+            "images: digits",
             (1_438, 359),
             (1, 8, 8),
             10,
@@ -102,7 +105,7 @@ CATALOGUE: dict[str, Source] = {
         ),
         Source(
             "mnist",
-            "images: handwritten digits",
+            "images: digits",
             (60_000, 10_000),
             (1, 28, 28),
             10,
@@ -111,7 +114,7 @@ CATALOGUE: dict[str, Source] = {
         ),
         Source(
             "fmnist",
-            "images: Fashion-MNIST, pieces of clothing",
+            "images: clothing",
             (60_000, 10_000),
             (1, 28, 28),
             10,
@@ -120,7 +123,7 @@ CATALOGUE: dict[str, Source] = {
         ),
         Source(
             "cifar10",
-            "images: CIFAR-10, animals and vehicles",
+            "images: animals, vehicles",
             (50_000, 10_000),
             (3, 32, 32),
             10,
@@ -138,7 +141,7 @@ CATALOGUE: dict[str, Source] = {
         ),
         Source(
             "adult",
-            "table: income over 50,000 dollars against the rest",
+            "table: income above 50K",
             (32_561, 16_281),
             (108,),
             2,
@@ -147,7 +150,7 @@ CATALOGUE: dict[str, Source] = {
         ),
         Source(
             "rcv1",
-            "sparse text: corporate and economic news against government and markets",
+            "text: corporate, economic news",
             (20_242, 677_399),
             (RCV1_COLUMNS,),
             2,
@@ -157,7 +160,7 @@ CATALOGUE: dict[str, Source] = {
         ),
         Source(
             "covtype",
-            "table: lodgepole pine (class 2) against the rest",
+            "table: lodgepole pine (class 2)",
             (435_762, 145_250),
             (COVTYPE_COLUMNS,),
             2,

@@ -110,11 +110,10 @@ def _dataset(name: str, prepared: Prepared, source: Source | None, normalize: bo
     rows = (len(train), len(test))
     if rows != source.rows:
         log.warning(
-            "%s: %d training and %d test rows, as published %d and %d%s",
+            "%s: %s and %s rows for training and testing, not the published %s and %s%s",
             name,
-            *rows,
-            *source.rows,
-            f" ({facts['note']})" if "note" in facts else "",
+            *(f"{count:,}" for count in (*rows, *source.rows)),
+            f": {facts['note']}" if "note" in facts else "",
         )
     return Dataset(name, train, test, source.shape, source.classes)
 

@@ -1,0 +1,59 @@
+"""What tests of whole runs share: a run in real processes, and its final state."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from lppa.coordinator.display import Silent
+from lppa.coordinator.plan import Blueprint, make_blueprint
+from lppa.coordinator.run import run_local
+from lppa.protocol.settings import make_settings
+
+# As in a node's process: sums must come out in the same order here.
+torch.set_num_threads(1)
+
+IRREGULAR = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0], [0, 2], [0, 3], [1, 3]]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that has ended."""
+
+    blueprint: Blueprint
+    summary: dict[str, Any]
+    folder: Path
+
+    def final(self, name: str) -> torch.Tensor:
+        """θ, γ or g of all nodes at the end, one row each."""
+        files = [self.folder / "nodes" / str(i) / "state.pt" for i in range(self.blueprint.nodes)]
+        return torch.stack([torch.load(file, weights_only=True)[name] for file in files])
+
+
+@pytest.fixture
+def irregular(tmp_path):
+    """A strongly connected digraph whose in- and out-degrees differ."""
+    path = tmp_path / "irregular.json"
+    path.write_text(json.dumps(IRREGULAR))
+    return str(path)
+
+
+@pytest.fixture
+def local_run(tmp_path):
+    """Runs five real processes over real sockets."""
+    count = 0
+
+    def run(nodes: int = 5, secure: bool = False, **settings: Any) -> Finished:
+        nonlocal count
+        count += 1
+        folder = tmp_path / f"run-{count}"
+        blueprint = make_blueprint(make_settings({"timeout": 60, **settings}), nodes, folder.name)
+        summary = run_local(blueprint, folder, Silent(), secure)
+        return Finished(blueprint, summary, folder)
+
+    return run

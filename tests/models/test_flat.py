@@ -1,0 +1,130 @@
+"""The flat model: views and not copies, and the same numbers as the plain network."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from lppa.models.flat import FlatModel
+from lppa.models.networks import NETWORKS, build
+
+SHAPE, CLASSES = (1, 8, 8), 5
+
+
+def plain(name, seed=0):
+    return build(name, SHAPE, CLASSES, torch.Generator().manual_seed(seed))
+
+
+def batch(seed=0, dtype=torch.float32, size=6):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(size, *SHAPE, generator=generator, dtype=dtype)
+    return x, torch.randint(CLASSES, (size,), generator=generator)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.sampled_from(list(NETWORKS)),
+    st.sampled_from([torch.float32, torch.float64]),
+    st.integers(0, 1000),
+)
+def test_the_flat_gradient_is_autograds_to_the_last_bit(name, dtype, seed):
+    model = FlatModel(plain(name, seed), dtype, "cpu")
+    twin = plain(name, seed).to(dtype)
+    x, y = batch(seed, dtype)
+    loss = cross_entropy(twin(x), y)
+    expected = torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, twin.parameters())])
+    gradient, value = model.gradient(model.vector(), x, y)
+    assert gradient.dtype == dtype
+    assert torch.equal(gradient, expected)
+    assert value == loss.item()
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_layout_tiles_the_vector_in_the_networks_order(name):
+    network = plain(name)
+    named = [(key, tuple(p.shape)) for key, p in network.named_parameters()]
+    model = FlatModel(network, torch.float32, "cpu")
+    assert [(key, shape) for key, _, _, shape in model.layout] == named
+    starts, stops = [s.start for s in model.layout], [s.stop for s in model.layout]
+    assert starts == [0, *stops[:-1]]
+    assert model.size == stops[-1] == sum(p.numel() for p in network.parameters())
+
+
+def test_the_vector_is_what_the_network_came_with_and_a_fresh_copy_each_time():
+    expected = torch.cat([p.detach().reshape(-1) for p in plain("cnn").parameters()])
+    model = FlatModel(plain("cnn"), torch.float32, "cpu")
+    first = model.vector()
+    first.zero_()
+    model.bind(first)
+    assert torch.equal(model.vector(), expected)
+
+
+def test_bound_parameters_are_views_of_the_vector():
+    model = FlatModel(plain("cnn"), torch.float32, "cpu")
+    theta = model.vector()
+    model.bind(theta)
+    for slot, parameter in zip(model.layout, model.module.parameters(), strict=True):
+        assert parameter.data_ptr() == theta[slot.start :].data_ptr()
+    x, _ = batch()
+    before = model.module(x)
+    theta.mul_(0.5)
+    assert not torch.equal(model.module(x), before)
+
+
+def test_a_gradient_changes_neither_theta_nor_an_earlier_gradient():
+    model = FlatModel(plain("cnn"), torch.float32, "cpu")
+    theta = model.vector()
+    first, _ = model.gradient(theta, *batch(1))
+    kept = first.clone()
+    second, _ = model.gradient(theta, *batch(2))
+    assert torch.equal(theta, model.vector())
+    assert torch.equal(first, kept)
+    assert not torch.equal(first, second)
+
+
+def test_the_same_gradient_twice_has_the_same_bits():
+    model = FlatModel(plain("cnn"), torch.float32, "cpu")
+    (first, loss), (again, loss_again) = (
+        model.gradient(model.vector(), *batch()) for _ in range(2)
+    )
+    assert torch.equal(first, again)
+    assert loss == loss_again
+
+
+def test_logits_are_the_plain_networks_and_carry_no_graph():
+    model = FlatModel(plain("cnn", seed=1), torch.float32, "cpu")
+    other = FlatModel(plain("cnn", seed=2), torch.float32, "cpu").vector()
+    x, _ = batch()
+    logits = model.logits(other, x)
+    assert torch.equal(logits, plain("cnn", seed=2)(x))
+    assert not logits.requires_grad
+
+
+def test_a_state_dict_loads_into_the_plain_network_and_shares_no_memory():
+    model = FlatModel(plain("cnn", seed=1), torch.float32, "cpu")
+    theta = model.vector()
+    state = model.state_dict(theta)
+    x, _ = batch()
+    expected = model.logits(theta, x)
+    theta.zero_()
+    network = plain("cnn", seed=9)
+    network.load_state_dict(state)
+    assert torch.equal(network(x), expected)
+
+
+@pytest.mark.parametrize(
+    "theta", [torch.zeros(3), torch.zeros(1, 5), torch.zeros(5, dtype=torch.float64)]
+)
+def test_a_vector_of_another_size_or_type_is_refused(theta):
+    model = FlatModel(nn.Linear(4, 1), torch.float32, "cpu")
+    with pytest.raises(ValueError, match="needs a vector of 5 "):
+        model.bind(theta)
+
+
+def test_a_network_with_running_averages_is_refused():
+    with pytest.raises(ValueError, match="buffers"):
+        FlatModel(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), torch.float32, "cpu")

@@ -1,0 +1,116 @@
+"""Networks: their layers, the shapes they take, and where their first weights come from."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from lppa.models.networks import NETWORKS, build, cnn, lenet, mlp
+from lppa.protocol.errors import WrongUse
+
+IMAGES = [(1, 8, 8), (1, 28, 28), (3, 32, 32)]
+
+
+def seeded(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+def flat(network):
+    return torch.cat([p.detach().reshape(-1) for p in network.parameters()])
+
+
+def layers(network, kind):
+    return [layer for layer in network.modules() if isinstance(layer, kind)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(["cnn", "mlp", "lenet"]),
+    st.tuples(st.integers(1, 3), st.integers(4, 33), st.integers(4, 33)),
+    st.integers(2, 12),
+)
+def test_every_network_sizes_itself_to_any_image(name, shape, classes):
+    network = build(name, shape, classes, seeded(0))
+    assert network(torch.zeros(2, *shape)).shape == (2, classes)
+
+
+@pytest.mark.parametrize("shape", IMAGES)
+def test_the_cnn_is_two_convolutions_and_one_linear_layer(shape):
+    network = cnn(shape, 10)
+    convolutions = layers(network, nn.Conv2d)
+    assert [c.out_channels for c in convolutions] == [16, 32]
+    assert {c.kernel_size for c in convolutions} == {(5, 5) if shape[1] >= 16 else (3, 3)}
+    assert len(layers(network, nn.Linear)) == 1
+    assert len(layers(network, nn.MaxPool2d)) == len(layers(network, nn.ReLU)) == 2
+
+
+@pytest.mark.parametrize("shape", [(20,), (1, 8, 8), (4, 5)])
+def test_the_mlp_takes_vectors_as_well_as_images(shape):
+    network = mlp(shape, 3)
+    assert [linear.out_features for linear in layers(network, nn.Linear)] == [128, 64, 3]
+    assert network(torch.zeros(5, *shape)).shape == (5, 3)
+
+
+def test_the_lenet_is_the_one_of_the_inversion_papers():
+    network = lenet((3, 32, 32), 100)
+    assert [c.stride for c in layers(network, nn.Conv2d)] == [(2, 2), (2, 2), (1, 1)]
+    assert layers(network, nn.Linear)[0].in_features == 768
+    assert len(layers(network, nn.Sigmoid)) == 3
+
+
+def test_the_lenets_weights_and_biases_fill_the_interval_of_half():
+    for parameter in build("lenet", (1, 28, 28), 10, seeded(1)).parameters():
+        assert parameter.abs().max() <= 0.5
+    assert flat(build("lenet", (1, 28, 28), 10, seeded(1))).abs().max() > 0.49
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_first_weights_depend_on_the_generator_alone(name):
+    torch.manual_seed(1)
+    first = flat(build(name, (1, 8, 8), 10, seeded(4)))
+    torch.manual_seed(2)
+    assert torch.equal(first, flat(build(name, (1, 8, 8), 10, seeded(4))))
+    assert not torch.equal(first, flat(build(name, (1, 8, 8), 10, seeded(5))))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_building_leaves_torchs_own_generator_alone(name):
+    before = torch.get_rng_state()
+    build(name, (1, 8, 8), 10, seeded(4))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_threads_that_build_at_once_do_not_draw_each_others_numbers():
+    def vectors(_):
+        return [flat(build("cnn", (3, 32, 32), 10, seeded(seed))) for seed in range(30)]
+
+    with ThreadPoolExecutor(4) as pool:
+        first, *others = pool.map(vectors, range(4))
+    assert all(torch.equal(a, b) for other in others for a, b in zip(first, other, strict=True))
+
+
+def test_one_generator_gives_a_different_network_each_time():
+    generator = seeded(4)
+    first, second = (flat(build("mlp", (6,), 2, generator)) for _ in range(2))
+    assert not torch.equal(first, second)
+
+
+def test_an_unknown_model_is_answered_with_the_known_ones():
+    with pytest.raises(WrongUse, match="unknown model resnet: use one of cnn, mlp, lenet"):
+        build("resnet", (1, 8, 8), 10, seeded(0))
+
+
+@pytest.mark.parametrize("name", ["cnn", "lenet"])
+def test_a_network_for_images_refuses_plain_vectors(name):
+    with pytest.raises(WrongUse, match=rf"model {name} needs images .* shape \(20,\)"):
+        build(name, (20,), 10, seeded(0))
+
+
+def test_the_cnn_refuses_images_too_small_to_pool_twice():
+    with pytest.raises(WrongUse, match="sides of at least 4"):
+        cnn((1, 3, 8), 10)

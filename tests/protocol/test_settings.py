@@ -1,0 +1,77 @@
+"""Settings: every value is checked in one place, whichever way it came."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.settings import PRESETS, Settings, make_settings
+
+
+def test_settings_survive_the_way_through_a_plan():
+    settings = make_settings({"rule": "dp", "beta": 0.5, "seed": 3, "local_steps": 4})
+    assert make_settings(settings.to_dict()) == settings
+
+
+def test_later_layers_win_and_nothing_given_changes_nothing():
+    assert make_settings({"lr": 0.5}, {"lr": 0.25}, {"lr": None}).lr == 0.25
+
+
+def test_dashes_and_underscores_are_the_same():
+    assert make_settings({"noise-every": 2}) == make_settings({"noise_every": 2})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("beta", -1),
+        ("beta", float("nan")),
+        ("beta", "much"),
+        ("lr", 0),
+        ("lr", float("inf")),
+        ("rounds", 0),
+        ("rounds", 2.5),
+        ("rounds", True),
+        ("rounds", "1e3"),
+        ("local_steps", 0),
+        ("local_steps", "day"),
+        ("timeout", 0),
+        ("rule", "sgd"),
+        ("topology", ""),
+        ("seed", -1),
+        ("batch", [1]),
+    ],
+)
+def test_a_wrong_value_names_the_option(name, value):
+    with pytest.raises(WrongUse, match="--" + name.replace("_", "-")):
+        make_settings({name: value})
+
+
+def test_an_unknown_setting_is_refused_with_the_known_ones():
+    with pytest.raises(WrongUse, match=r"unknown setting 'lrr'.*lr"):
+        make_settings({"lrr": 1})
+
+
+def test_data_set_and_model_follow_from_each_other():
+    assert make_settings({}).dataset == "digits"
+    assert make_settings({"model": "quadratic"}).dataset == "quadratic"
+    assert make_settings({"dataset": "quadratic-shared"}).model == "quadratic"
+    with pytest.raises(WrongUse, match="does not go with"):
+        make_settings({"dataset": "digits", "model": "quadratic"})
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_is_made_of_settings(preset):
+    assert isinstance(make_settings(PRESETS[preset]), Settings)
+
+
+@given(st.one_of(st.integers(), st.floats(), st.text(max_size=5), st.booleans()))
+def test_a_number_setting_takes_a_number_in_range_or_refuses(value):
+    try:
+        beta = make_settings({"beta": value}).beta
+    except WrongUse:
+        return
+    assert isinstance(beta, float)
+    assert 0 <= beta < float("inf")
