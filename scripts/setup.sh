@@ -1,0 +1,30 @@
+# Sourced by the other scripts: sets `root` and `venv`, and gives them `set_up`.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+venv=$root/.venv
+
+fail() {
+    echo "error: $1" >&2
+    exit 1
+}
+
+# Makes .venv if there is none, and installs lppa into it, once. Usage: set_up [EXTRAS]
+set_up() {
+    local extras=${1:-} python=${PYTHON:-python3} wanted
+    if [ ! -x "$venv/bin/python" ]; then
+        "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null ||
+            fail "Python 3.10 or newer is needed, and $python is not; set PYTHON to one that is"
+        "$python" -c 'import venv, ensurepip' 2>/dev/null ||
+            fail "$python has no venv module; install it (Debian, Ubuntu: apt install python3-venv)"
+        echo "making .venv with $("$python" --version)" >&2
+        # A half-made environment would look like a whole one next time.
+        "$python" -m venv "$venv" || { rm -rf "$venv"; fail "could not make $venv"; }
+    fi
+    # What is installed follows from these files; the stamp says for which content it was done.
+    wanted=$(cat "$root/setup.cfg" "$root/constraints.txt" "$root/pyproject.toml" | cksum)
+    grep -qsxF "$wanted" "$venv/installed$extras" && return
+    echo "installing lppa and what it needs into .venv (a few minutes, a few GB, only once)" >&2
+    "$venv/bin/python" -m pip install --quiet --constraint "$root/constraints.txt" \
+        --editable "$root$extras" >&2 || fail "the installation did not succeed; see above"
+    echo "$wanted" | tee "$venv/installed" >"$venv/installed$extras"
+}
