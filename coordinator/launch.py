@@ -28,16 +28,17 @@ GRACE = 5.0
 
 def warm_up() -> None:
     """Starts the fork server; returns at once, while PyTorch is still being imported there."""
-    _context().set_forkserver_preload(PRELOAD)
+    fork_context().set_forkserver_preload(PRELOAD)
     forkserver.ensure_running()
 
 
-def _context() -> multiprocessing.context.ForkServerContext:
+def fork_context() -> multiprocessing.context.ForkServerContext:
+    """Where local processes are forked from."""
     return multiprocessing.get_context("forkserver")
 
 
-def _stop_fork_server() -> None:
-    """It would end with this process; stopping it here means that nothing outlives a command."""
+def stop_fork_server() -> None:
+    """It would end with this process; stopped by hand, nothing outlives a command."""
     stop = getattr(forkserver._forkserver, "_stop", None)
     if stop is not None:
         stop()
@@ -54,7 +55,7 @@ class LocalNodes:
         self.processes: list[BaseProcess] = []
         try:
             for node, secret in enumerate(secrets):
-                process = _context().Process(
+                process = fork_context().Process(
                     target=node_process, args=(book, node, secret, folder, timeout), daemon=False
                 )
                 process.start()
@@ -94,11 +95,6 @@ class LocalNodes:
         for process in self.processes:
             process.close()
         self.processes = []
-
-
-def stop_everything() -> None:
-    """For commands, at their end: stops the fork server too."""
-    _stop_fork_server()
 
 
 def describe_exit(code: int) -> str:

@@ -42,7 +42,7 @@ class Collection:
 
 def check_metrics(metrics: Metrics) -> None:
     """Raises BadMessage unless a report has the figures that are needed, as numbers."""
-    for name in ("accuracy", "loss", "gamma_norm", "noise_to_gradient"):
+    for name in ("accuracy", "loss", "gamma_norm", "noise_to_gradient", "memory"):
         value = metrics.values.get(name)
         missing = value is None and name != "gamma_norm"
         if not missing and (not isinstance(value, (int, float)) or not math.isfinite(value)):
@@ -119,8 +119,13 @@ def summarise(
         "loss": last.get("loss"),
         "consensus": last.get("consensus"),
         "conservation": last.get("conservation"),
-        "seconds": {**seconds, **{phase: phase_mean(totals, phase) for phase in PHASES}},
+        "seconds": {
+            **seconds,
+            **{phase: phase_mean(totals, phase) for phase in PHASES},
+            "round": phase_mean(totals, "total") / max(1, last.get("round", 1)),
+        },
         "bytes": {kind: byte_sum(totals, kind) for kind in ("noise", "state")},
+        "memory": memory_mean(collection),
         "warnings": warnings,
         "history": history,
     }
@@ -139,6 +144,12 @@ def phase_mean(totals: list[dict[str, Any]], phase: str) -> float:
     if not totals:
         return 0.0
     return sum(values.get("seconds", {}).get(phase, 0.0) for values in totals) / len(totals)
+
+
+def memory_mean(collection: Collection) -> float | None:
+    """Bytes of memory that a node takes on average, shared pages counted in proportion."""
+    values = [values.get("memory") for values in latest_values(collection)]
+    return mean_of(values) if values else None
 
 
 def byte_sum(totals: list[dict[str, Any]], kind: str) -> int:

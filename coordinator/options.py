@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +27,12 @@ def settings_options(command: Callable) -> Callable:
     def wrapped(*args: Any, preset: str | None, config: Path | None, **options: Any) -> Any:
         given = {f.name: options.pop(f.name) for f in fields(Settings)}
         layers = [PRESETS[preset] if preset else {}, read_config(config) if config else {}, given]
-        return command(*args, settings=make_settings(*layers), **options)
+        return command(*args, settings=absolute_paths(make_settings(*layers)), **options)
 
     wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
     wrapped.__click_params__ = list(getattr(command, "__click_params__", []))
     for about in reversed(fields(Settings)):
-        wrapped = click.option(
-            flag(about.name),
-            about.name,
-            type=_type(about.metadata),
-            help=_help(about),
-            metavar=_metavar(about.metadata),
-        )(wrapped)
+        wrapped = _option(about)(wrapped)
     wrapped = click.option(
         "--config",
         type=click.Path(path_type=Path),
@@ -51,9 +45,21 @@ def settings_options(command: Callable) -> Callable:
     )(wrapped)
 
 
-def _type(about: Any) -> Any:
+def _option(about: Field) -> Callable:
+    """The click option of one setting."""
+    name = flag(about.name)
+    if about.metadata["kind"] is bool:
+        both = f"{name}/{name.replace('--', '--no-')}"
+        return click.option(both, about.name, default=None, help=_help(about))
     # Numbers are checked with the settings, so that every entrance gives the same message.
-    return click.Choice(about["choices"]) if about["choices"] else str
+    choices = about.metadata["choices"]
+    return click.option(
+        name,
+        about.name,
+        type=click.Choice(choices) if choices else str,
+        help=_help(about),
+        metavar=_metavar(about.metadata),
+    )
 
 
 def _metavar(about: Any) -> str | None:
@@ -66,6 +72,16 @@ def _metavar(about: Any) -> str | None:
 def _help(about: Any) -> str:
     default = default_of(about)
     return about.metadata["help"] + ("" if default is None else f"  [default: {default}]")
+
+
+def absolute_paths(settings: Settings) -> Settings:
+    """Nodes may run in another folder, so what names a file or a folder is made absolute."""
+    changed = {}
+    if settings.dataset.endswith(".npz"):
+        changed["dataset"] = str(Path(settings.dataset).expanduser().resolve())
+    if settings.data_dir is not None:
+        changed["data_dir"] = str(Path(settings.data_dir).expanduser().resolve())
+    return replace(settings, **changed)
 
 
 def read_config(path: Path) -> dict[str, Any]:

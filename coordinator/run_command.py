@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from lppa.coordinator.display import choose_display, print_results
-from lppa.coordinator.launch import stop_everything, warm_up
+from lppa.coordinator.launch import stop_fork_server, warm_up
 from lppa.coordinator.options import settings_options
 from lppa.coordinator.plan import make_blueprint
 from lppa.coordinator.run import run_local
@@ -42,7 +42,7 @@ def run(nodes: int, out: Path | None, secure: bool, as_json: bool, settings: Set
             blueprint, folder, choose_display(settings.rounds + settings.finish, quiet), secure
         )
     finally:
-        stop_everything()
+        stop_fork_server()
     finish(summary, folder, as_json)
 
 

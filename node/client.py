@@ -18,6 +18,7 @@ from lppa.node.algorithm import Round, aggregate
 from lppa.node.device import choose_device
 from lppa.node.join import join
 from lppa.node.learner import Learner, make_learner
+from lppa.node.memory import proportional_bytes
 from lppa.node.neighbours import Neighbours
 from lppa.node.noise import RULES, Injection, NoiseSource
 from lppa.node.record import Record
@@ -202,6 +203,7 @@ class Evaluation:
         values["seconds"] = self.clock.split()
         values["bytes"] = {"noise": 0, "state": 0, **self.links.sent}
         values["dropped"] = dict(self.links.dropped)
+        values["memory"] = proportional_bytes()
         return Metrics(now.t, values, theta, excess)
 
 

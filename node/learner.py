@@ -143,7 +143,7 @@ def make_learner(
     if settings.dataset in QUADRATICS:
         problem = quadratic(nodes, derive(seed, "problem"), settings.dataset == "quadratic-shared")
         return QuadraticLearner(problem, me, stream(seed, *own), dtype, device)
-    dataset = load_dataset(settings.dataset)
+    dataset = load_dataset(settings.dataset, settings.data_dir, normalize=settings.normalize)
     rows = split(settings.partition, dataset.train.y, nodes, derive(seed, "partition"))[me]
     generator = torch.Generator().manual_seed(derive(seed, *own))
     module = build(settings.model, dataset.shape, dataset.classes, generator)

@@ -46,11 +46,25 @@ class Settings:
 
     # -- the learning problem
     dataset: str | None = option(
-        None, "Data set: digits (embedded), quadratic, quadratic-shared. Default: digits."
+        None,
+        "digits (embedded), mnist, fmnist, cifar10, adult, rcv1, covtype, a .npz file, or the "
+        "quadratic problem: quadratic, quadratic-shared.  [default: digits]",
     )
-    partition: str = option("iid", "How the training data is split over clients: iid.")
+    data_dir: str | None = option(
+        None, "Folder of the raw data.  [default: $LPPA_DATA, else a folder of this user]"
+    )
+    normalize: bool = option(
+        True, "Shift and scale inputs to mean 0 and deviation 1 over the training part.", kind=bool
+    )
+    partition: str = option(
+        "iid",
+        "How the training data is split over clients: iid, quantity:ALPHA, dirichlet:ALPHA or "
+        "classes:K.",
+    )
     model: str | None = option(
-        None, "Network: cnn, mlp, lenet, or the quadratic problem. Default: fits the data set."
+        None,
+        "Network.  [default: cnn for images, mlp for tables]",
+        choices=("cnn", "mlp", "lenet", "quadratic"),
     )
     batch: int = option(32, "Samples in one gradient.", kind=int, least=1)
     # -- the algorithm
@@ -129,9 +143,12 @@ class Settings:
 
 
 QUADRATICS = ("quadratic", "quadratic-shared")
+IMAGES = ("digits", "mnist", "fmnist", "cifar10")
+DEFAULT_MODELS = dict.fromkeys(QUADRATICS, "quadratic") | dict.fromkeys(IMAGES, "cnn")
 
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {
+        "normalize": False,
         "init": "independent",
         "mixing": "combine-then-adapt",
         "weights": "random",
@@ -173,7 +190,7 @@ def _with_problem(given: dict[str, Any]) -> Settings:
     if dataset is None:
         dataset = "quadratic" if model == "quadratic" else "digits"
     if model is None:
-        model = "quadratic" if dataset in QUADRATICS else "cnn"
+        model = DEFAULT_MODELS.get(dataset, "mlp")
     if (dataset in QUADRATICS) != (model == "quadratic"):
         raise WrongUse(f"--model {model} does not go with --dataset {dataset}")
     return Settings(**{**given, "dataset": dataset, "model": model})
@@ -184,6 +201,10 @@ def _checked(about: Field, value: Any) -> Any:
     rules, name = about.metadata, flag(about.name)
     if rules["kind"] in (int, float):
         return _number(name, value, rules)
+    if rules["kind"] is bool:
+        if not isinstance(value, bool):
+            raise WrongUse(f"{name} must be true or false, not {value!r}")
+        return value
     if not isinstance(value, str) or not value:
         raise WrongUse(f"{name} must be a text, not {value!r}")
     if rules["choices"] and value not in rules["choices"]:

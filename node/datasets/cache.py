@@ -64,7 +64,8 @@ class Entry:
 def entry_for(name: str, where: Path, sources: Sequence[Path]) -> Entry:
     """The entry of the data set `name` in the folder or file `where`, as its files are now."""
     state = []
-    for source in sorted(sources):
+    # Resolved, so that a relative path and an absolute one lead to the same entry.
+    for source in sorted(path.resolve() for path in sources):
         stat = source.stat()
         state.append((str(source), stat.st_size, stat.st_mtime_ns))
     return Entry(name, _digest(str(where.resolve())), _digest(repr(state)))

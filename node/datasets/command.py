@@ -22,31 +22,26 @@ from lppa.node.datasets.load import (
     source_of,
 )
 from lppa.node.datasets.partition import label_counts, parse_partition, split
-from lppa.protocol.errors import WrongUse
+from lppa.protocol.shell import show_errors, verbosity
+
+log = logging.getLogger("lppa.datasets")
 
 
 def common_options(command: Callable) -> Callable:
     """The options that every command here takes."""
-    for option in (
-        click.option("-q", "--quiet", is_flag=True, help="No notes on standard error."),
-        click.option("-v", "--verbose", is_flag=True, help="More notes on standard error."),
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
-        click.option(
-            "--data-dir",
-            type=click.Path(file_okay=False, path_type=Path),
-            help="Folder of the raw data.  [default: $LPPA_DATA, else a folder of this user]",
-        ),
-    ):
-        command = option(command)
-    return command
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+    data_dir = click.option(
+        "--data-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Folder of the raw data.  [default: $LPPA_DATA, else a folder of this user]",
+    )
+    return data_dir(as_json(verbosity(show_errors(command))))
 
 
 @click.group(invoke_without_command=True)
 @common_options
 @click.pass_context
-def datasets(
-    context: click.Context, data_dir: Path | None, as_json: bool, verbose: bool, quiet: bool
-) -> None:
+def datasets(context: click.Context, data_dir: Path | None, as_json: bool) -> None:
     """List the data sets, and what of them was found where.
 
     \b
@@ -56,9 +51,8 @@ def datasets(
     """
     if context.invoked_subcommand is not None:
         # Options may stand before the subcommand as well as after it.
-        context.obj = {"data_dir": data_dir, "as_json": as_json, "verbose": verbose, "quiet": quiet}
+        context.obj = {"data_dir": data_dir, "as_json": as_json}
         return
-    _start_log(verbose, quiet)
     folder = data_folder(data_dir)
     listing = [_status(source, folder) for source in CATALOGUE.values()]
     if as_json:
@@ -71,14 +65,7 @@ def datasets(
 @click.argument("name")
 @common_options
 @click.pass_context
-def fetch_command(
-    context: click.Context,
-    name: str,
-    data_dir: Path | None,
-    as_json: bool,
-    verbose: bool,
-    quiet: bool,
-) -> None:
+def fetch_command(context: click.Context, name: str, data_dir: Path | None, as_json: bool) -> None:
     """Download what is missing of the data set NAME, and prepare it for use.
 
     \b
@@ -86,7 +73,6 @@ def fetch_command(
       lppa datasets fetch covtype
     """
     before = context.obj or {}
-    _start_log(verbose or before.get("verbose", False), quiet or before.get("quiet", False))
     source = source_of(name)
     folder = data_folder(data_dir or before.get("data_dir"))
     new = fetch_files(source, folder)
@@ -129,8 +115,6 @@ def partition(
     plot: Path | None,
     data_dir: Path | None,
     as_json: bool,
-    verbose: bool,
-    quiet: bool,
 ) -> None:
     """Show how DATASET would be split over clients: samples of each label that each one gets.
 
@@ -141,7 +125,6 @@ def partition(
     Example:
       lppa partition mnist dirichlet:0.1 -n 5 --plot part.png
     """
-    _start_log(verbose, quiet)
     parse_partition(partition)  # before any data is read or fetched
     y = load_dataset(dataset, data_dir).train.y
     labels, counts = label_counts(split(partition, y, nodes, seed), y)
@@ -170,8 +153,8 @@ def partition(
     ]
     rows.append(["all", *(f"{count:,}" for count in counts.sum(0)), f"{counts.sum():,}"])
     _print_table(title, ["client \\ label", *map(str, labels), "all"], rows, last_is_sum=True)
-    if plot is not None and not quiet:
-        click.echo(f"chart written to {plot}", err=True)
+    if plot is not None:
+        log.info("chart written to %s", plot)
 
 
 def _status(source: Source, folder: Path) -> dict[str, Any]:
@@ -255,25 +238,3 @@ def _print_table(
 
 def _print_json(document: dict[str, Any]) -> None:
     click.echo(json.dumps(document, indent=2))
-
-
-def _start_log(verbose: bool, quiet: bool) -> None:
-    """Shows this package's notes on standard error until the command ends."""
-    if verbose and quiet:
-        raise WrongUse("-v and -q exclude each other")
-    logger = logging.getLogger("lppa")
-    handler = _ToStandardError()
-    before = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO if verbose else logging.ERROR if quiet else logging.WARNING)
-
-    def stop() -> None:
-        logger.removeHandler(handler)
-        logger.setLevel(before)
-
-    click.get_current_context().call_on_close(stop)
-
-
-class _ToStandardError(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        click.echo(self.format(record), err=True)

@@ -8,6 +8,7 @@ classes from 0.
 from __future__ import annotations
 
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -50,9 +51,10 @@ def prepare_npz(path: Path) -> Prepared:
 
 def _read(path: Path) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise WrongUse(f"{path}: one array only, expected {', '.join(KEYS)}")
+        file = np.load(path, allow_pickle=False)
+        if isinstance(file, np.ndarray):
+            raise WrongUse(f"{path}: one array only, expected {', '.join(KEYS)}")
+        with file:
             missing = [key for key in KEYS if key not in file]
             if missing:
                 raise WrongUse(f"{path}: {', '.join(missing)} missing; needed: {', '.join(KEYS)}")
@@ -60,8 +62,19 @@ def _read(path: Path) -> dict[str, np.ndarray]:
     except OSError as error:
         raise WrongUse(f"{path}: cannot be read ({error.strerror or error})") from None
     # What a damaged or foreign file ends in depends on where it is damaged.
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError) as error:
-        raise WrongUse(f"{path}: not a readable .npz file ({error})") from None
+    except (
+        ValueError,
+        EOFError,
+        KeyError,
+        NotImplementedError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise WrongUse(f"{path}: not a readable .npz file ({_one_line(error)})") from None
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _inputs(x: np.ndarray, where: str) -> np.ndarray:

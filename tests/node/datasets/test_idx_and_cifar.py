@@ -88,7 +88,9 @@ def test_through_the_loader_the_fault_is_told_before_the_checksum(tmp_path):
 
 def test_a_well_formed_file_that_is_not_the_published_one_is_refused(tmp_path):
     raw = write_mnist(tmp_path)
-    with pytest.raises(WrongUse, match="wrong checksum.*6bbc9ace898e44ae57da46a324031adb") as error:
+    with pytest.raises(
+        WrongUse, match=r"wrong checksum.*6bbc9ace898e44ae57da46a324031adb"
+    ) as error:
         load_dataset("mnist", tmp_path)
     assert str(raw / "train-images-idx3-ubyte.gz") in str(error.value)
     assert "\n" not in str(error.value)
@@ -122,7 +124,7 @@ def test_a_flipped_bit_in_packed_data_is_called_damaged(tmp_path):
 
 def test_images_and_labels_must_be_as_many(tmp_path):
     raw = write_mnist(tmp_path, t10k_labels=labels([1, 2]))
-    with pytest.raises(WrongUse, match="t10k-labels.*2 labels for 3 images"):
+    with pytest.raises(WrongUse, match=r"t10k-labels.*2 labels for 3 images"):
         prepare_idx(found(raw, MNIST_NAMES))
 
 

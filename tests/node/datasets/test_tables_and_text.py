@@ -61,7 +61,7 @@ def test_an_adult_file_that_is_not_the_published_one_is_refused(tmp_path):
 
 def test_an_empty_table_is_refused():
     for parse in (parse_adult, parse_covtype):
-        with pytest.raises(WrongUse, match="empty.csv: no rows"):
+        with pytest.raises(WrongUse, match=r"empty\.csv: no rows"):
             parse(b"\n", Path("empty.csv"))
 
 

@@ -1,0 +1,199 @@
+"""The four measures of speed: exchange, overhead, start and growth, each a ratio within one run.
+
+A benchmark, not a test: nothing here fails because a machine is slow. What is timed inside the
+processes stands with the code that it measures; this module starts them and compares.
+"""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lppa.coordinator.bootstrap import Roster
+from lppa.coordinator.display import Silent
+from lppa.coordinator.launch import LocalNodes, fork_context, stop_fork_server
+from lppa.coordinator.plan import make_blueprint
+from lppa.coordinator.run import local_book, run_local
+from lppa.protocol.bench import exchange_partner, throughput
+from lppa.protocol.codec import COORDINATOR
+from lppa.protocol.errors import RunFailed
+from lppa.protocol.settings import make_settings
+from lppa.protocol.sockets import Wire, wait_for_any
+
+PARAMETERS = 1_000_000
+TIMEOUT = 600.0
+
+
+@contextmanager
+def private_folder() -> Iterator[Path]:
+    """A folder for sockets that nobody else can enter."""
+    folder = Path(tempfile.mkdtemp(prefix="lppa-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def exchange(repeats: int = 9) -> dict[str, Any]:
+    """(θ, γ) over our links ÷ the same frames over bare ZeroMQ sockets; higher is better."""
+    with private_folder() as folder:
+        book, keys = local_book(2, folder, secure=False)
+        raw = [f"ipc://{folder}/raw-{i}" for i in range(2)]
+        results = in_processes(
+            "lppa.protocol.bench:" + exchange_partner.__name__,
+            [(book, me, keys[me], (raw[me], raw[1 - me]), PARAMETERS, repeats) for me in range(2)],
+        )
+    return {"goal": "at least 0.85", **throughput(results[0], PARAMETERS)}
+
+
+def overhead(nodes: int = 5, rounds: int = 6, repeats: int = 5) -> dict[str, Any]:
+    """A round of five nodes ÷ the same gradients and updates with no communication."""
+    with private_folder() as folder:
+        book, keys = local_book(nodes, folder, secure=False)
+        barrier = fork_context().Barrier(nodes)
+        results = in_processes(
+            "lppa.node.bench:round_partner",
+            [(book, me, keys[me], barrier, rounds, repeats) for me in range(nodes)],
+        )
+    spent = {
+        name: [span(turns, name) / rounds for turns in zip(*results, strict=True)]
+        for name in ("ours", "alone")
+    }
+    ours, alone = statistics.median(spent["ours"]), statistics.median(spent["alone"])
+    return {
+        "goal": "at most 1.15",
+        "ratio": ours / alone,
+        "ours_ms": ours * 1000,
+        "alone_ms": alone * 1000,
+        "nodes": nodes,
+    }
+
+
+def span(turns: tuple[dict[str, tuple[float, float]], ...], name: str) -> float:
+    """From the first client's beginning to the last one's end."""
+    return max(turn[name][1] for turn in turns) - min(turn[name][0] for turn in turns)
+
+
+def start(nodes: int, repeats: int = 3) -> dict[str, Any]:
+    """Launching all nodes until each has said hello ÷ importing PyTorch once."""
+    imports, launches = [], []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import torch"], check=True)
+        imports.append(time.perf_counter() - began)
+        launches.append(launch_once(nodes))
+    launched, imported = statistics.median(launches), statistics.median(imports)
+    return {
+        "goal": f"at most {1.5 if nodes <= 5 else 5}",
+        "ratio": launched / imported,
+        "launch_s": launched,
+        "import_s": imported,
+        "nodes": nodes,
+    }
+
+
+def launch_once(nodes: int) -> float:
+    """Seconds from nothing at all until the last node has said hello."""
+    stop_fork_server()
+    with private_folder() as folder:
+        book, keys = local_book(nodes, folder, secure=False)
+        wire = Wire(book, COORDINATOR, keys[-1])
+        roster = Roster(wire.inbox(), book.run, nodes)
+        began = time.perf_counter()
+        processes = LocalNodes(book, keys[:-1], folder, TIMEOUT)
+        try:
+            while roster.missing:
+                if time.perf_counter() - began > TIMEOUT:
+                    raise RunFailed("the nodes did not start")
+                wait_for_any([roster.inbox], 0.1)
+                while (arrival := roster.inbox.receive()) is not None:
+                    roster.open(arrival)
+            return time.perf_counter() - began
+        finally:
+            roster.stop_all("that was all")
+            processes.end()
+            wire.close(0.0)
+
+
+def growth(sizes: tuple[int, ...] = (8, 16, 32, 64, 128, 256), rounds: int = 10) -> dict[str, Any]:
+    """Seconds per round and memory per node as the number of nodes grows, on a degree-4 graph."""
+    rows = []
+    for nodes in sizes:
+        with private_folder() as folder:
+            settings = make_settings(
+                {
+                    "topology": "random-regular:4",
+                    "rounds": rounds,
+                    "eval_every": rounds,
+                    "local_steps": 1,
+                    "timeout": TIMEOUT,
+                    "seed": 1,
+                }
+            )
+            summary = run_local(make_blueprint(settings, nodes, "growth"), folder / "run", Silent())
+            if summary["status"] != "completed":
+                raise RunFailed(f"growth with {nodes} nodes: {summary['reason']}")
+            rows.append(
+                {
+                    "nodes": nodes,
+                    "round_s": summary["seconds"]["round"],
+                    "memory_mb": summary["memory"] / 1e6 if summary["memory"] else None,
+                }
+            )
+    first, last = rows[0], rows[-1]
+    return {
+        "goal": "about 1 (linear in N), at most 40 MB a node",
+        "ratio": (last["round_s"] / last["nodes"]) / (first["round_s"] / first["nodes"]),
+        "sizes": rows,
+    }
+
+
+MEASURES: dict[str, Callable[[], dict[str, Any]]] = {
+    "exchange": exchange,
+    "overhead": overhead,
+    "start-5": lambda: start(5),
+    "start-50": lambda: start(50),
+    "growth": growth,
+}
+
+
+def in_processes(target: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
+    """Runs a function, named as module:function, once per set of arguments, all at once."""
+    context = fork_context()
+    pipes, processes = [], []
+    for given in arguments:
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=call_and_send, args=(target, given, theirs))
+        process.start()
+        theirs.close()
+        pipes.append(ours)
+        processes.append(process)
+    try:
+        results = []
+        for pipe in pipes:
+            if not pipe.poll(TIMEOUT):
+                raise RunFailed(f"{target} gave no result within {TIMEOUT:g} s")
+            results.append(pipe.recv())
+        return results
+    except EOFError:
+        raise RunFailed(f"{target} ended without a result") from None
+    finally:
+        for process in processes:
+            process.join(1.0)
+            process.kill()
+            process.join()
+
+
+def call_and_send(target: str, given: tuple[Any, ...], pipe: Any) -> None:
+    """In the child: calls by name, so that this package imports no other."""
+    module, _, function = target.partition(":")
+    pipe.send(getattr(importlib.import_module(module), function)(*given))
