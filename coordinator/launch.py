@@ -19,7 +19,9 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from lppa.protocol.book import AddressBook
-from lppa.protocol.errors import LppaError
+from lppa.protocol.errors import LppaError, WrongUse
+from lppa.protocol.seeds import derive
+from lppa.protocol.settings import QUADRATICS, Settings
 
 # The command module stands here too: a forked child runs its parent's main script once more.
 PRELOAD = ["lppa.node.preload", "lppa.coordinator.cli"]
@@ -42,6 +44,20 @@ def stop_fork_server() -> None:
     stop = getattr(forkserver._forkserver, "_stop", None)
     if stop is not None:
         stop()
+
+
+def check_data(settings: Settings, nodes: int, seed: int) -> None:
+    """Finds and splits the data once before any node is started; wrong use is told right here.
+
+    Costs little: what is prepared here is what the nodes will find in the cache.
+    """
+    if settings.dataset in QUADRATICS:
+        return
+    datasets = importlib.import_module("lppa.node.datasets")
+    dataset = datasets.load_dataset(settings.dataset, settings.data_dir)
+    datasets.split(settings.partition, dataset.train.y, nodes, derive(seed, "partition"))
+    if settings.model in ("cnn", "lenet") and len(dataset.shape) != 3:
+        raise WrongUse(f"--model {settings.model} needs images; for {settings.dataset} use mlp")
 
 
 class LocalNodes:

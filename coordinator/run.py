@@ -16,7 +16,7 @@ from typing import Any
 
 from lppa.coordinator.bootstrap import Roster, bootstrap
 from lppa.coordinator.display import Silent
-from lppa.coordinator.launch import LocalNodes, warm_up
+from lppa.coordinator.launch import LocalNodes, check_data, warm_up
 from lppa.coordinator.metrics import summarise
 from lppa.coordinator.plan import Blueprint, exposure_warnings
 from lppa.coordinator.rundir import RunDirectory
@@ -101,6 +101,7 @@ def run_local(
 ) -> dict[str, Any]:
     """A run with all nodes on this machine, over sockets in a private folder."""
     warm_up()
+    check_data(blueprint.settings, blueprint.nodes, blueprint.seed)
     private = Path(tempfile.mkdtemp(prefix="lppa-"))
     try:
         book, keys = local_book(blueprint.nodes, private, secure)

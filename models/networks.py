@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import nn
 
+from lppa.models.layers import InputLinear
 from lppa.protocol.errors import WrongUse
 
 # Not a setting: torch has one default generator per process, so two threads that build a network
@@ -52,10 +53,9 @@ def cnn(shape: Sequence[int], classes: int) -> nn.Module:
 
 
 def mlp(shape: Sequence[int], classes: int) -> nn.Module:
-    """Two hidden layers of 128 and 64, for images and for plain feature vectors."""
+    """Two hidden layers of 128 and 64, for images, feature vectors and sparse rows."""
     return nn.Sequential(
-        nn.Flatten(),
-        nn.Linear(math.prod(shape), 128),
+        InputLinear(math.prod(shape), 128),
         nn.ReLU(),
         nn.Linear(128, 64),
         nn.ReLU(),
