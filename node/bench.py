@@ -97,6 +97,7 @@ def synthetic_learner(me: int) -> DataLearner:
         samples,
         np.arange(ROWS),
         samples,
+        np.arange(ROWS),
         BATCH,
         random,
         torch.float32,

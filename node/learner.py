@@ -15,7 +15,7 @@ from torch import Tensor
 from lppa.models.flat import FlatModel
 from lppa.models.networks import build
 from lppa.models.quadratic import Quadratic, quadratic
-from lppa.node.datasets import Samples, load_dataset, split
+from lppa.node.datasets import Samples, SparseSamples, load_dataset, split
 from lppa.protocol.seeds import derive, stream
 from lppa.protocol.settings import QUADRATICS, Settings
 
@@ -47,9 +47,10 @@ class DataLearner:
     def __init__(
         self,
         model: FlatModel,
-        train: Samples,
+        train: Samples | SparseSamples,
         rows: np.ndarray,
-        test: Samples,
+        test: Samples | SparseSamples,
+        test_rows: np.ndarray,
         batch: int,
         order: np.random.Generator,
         dtype: torch.dtype,
@@ -59,6 +60,7 @@ class DataLearner:
         self.size = model.size
         self.train = train
         self.test = test
+        self.test_rows = test_rows
         self.batches = batches(rows, batch, order)
         self.steps_per_epoch = max(1, len(rows) // batch)
         self.dtype = dtype
@@ -75,16 +77,15 @@ class DataLearner:
         return g
 
     def evaluate(self, theta: Tensor) -> dict[str, float | None]:
-        """Accuracy and mean cross-entropy over the whole test part."""
-        right, loss = 0, 0.0
-        for first in range(0, len(self.test), TEST_CHUNK):
-            rows = np.arange(first, min(first + TEST_CHUNK, len(self.test)))
-            x, y = self.test.take(rows, self.dtype)
+        """Accuracy and mean cross-entropy over the test rows."""
+        right, loss, count = 0, 0.0, len(self.test_rows)
+        for first in range(0, count, TEST_CHUNK):
+            x, y = self.test.take(self.test_rows[first : first + TEST_CHUNK], self.dtype)
             y = y.to(self.device)
             logits = self.model.logits(theta, x.to(self.device))
             right += int((logits.argmax(1) == y).sum())
             loss += float(torch.nn.functional.cross_entropy(logits, y, reduction="sum"))
-        return {"accuracy": right / len(self.test), "loss": loss / len(self.test)}
+        return {"accuracy": right / count, "loss": loss / count}
 
     def weights(self, theta: Tensor) -> dict[str, Tensor]:
         """θ as the network's state dict."""
@@ -134,6 +135,13 @@ def batches(rows: np.ndarray, batch: int, order: np.random.Generator) -> Iterato
             yield shuffled[first : first + batch]
 
 
+def test_rows(count: int, wanted: int, seed: int) -> np.ndarray:
+    """All rows, or as many as wanted: drawn at random, the same for every client."""
+    if wanted == 0 or wanted >= count:
+        return np.arange(count)
+    return np.sort(stream(seed, "test").choice(count, wanted, replace=False))
+
+
 def make_learner(
     settings: Settings, me: int, nodes: int, seed: int, device: torch.device
 ) -> Learner:
@@ -152,6 +160,7 @@ def make_learner(
         dataset.train,
         rows,
         dataset.test,
+        test_rows(len(dataset.test), settings.eval_samples, seed),
         settings.batch,
         stream(seed, "batches", me),
         dtype,

@@ -1,12 +1,14 @@
-"""Measures the links against bare ZeroMQ: the same frames, both ways between two processes.
+"""Measures the links against bare ZeroMQ: the same frames from one process to another.
 
-Part of `lppa bench`. Both are timed in turns in the same two processes, so that a busy machine
-slows both alike.
+Part of `lppa bench`. Both ways are timed in turns in the same two processes, so that a busy machine
+slows both alike. A pipe beside them keeps the sender a few messages ahead and no more, as the
+rounds do in a run.
 """
 
 from __future__ import annotations
 
 import time
+from multiprocessing.connection import Connection
 from statistics import median
 from typing import Any
 
@@ -19,50 +21,86 @@ from lppa.protocol.links import Neighbourhood, NetworkLinks
 from lppa.protocol.messages import State
 from lppa.protocol.sockets import Wire
 
-ROUNDS = 20
+MESSAGES = 50
+AHEAD = 4
 TIMEOUT = 60.0
 
 
-def exchange_partner(
-    book: AddressBook, me: int, secret: str, raw: tuple[str, str], size: int, repeats: int
-) -> dict[str, float]:
-    """One of two processes: seconds per round over our links and over raw sockets.
-
-    `raw` has the addresses of the two bare sockets, this process's own first.
-    """
-    wire = Wire(book, me, secret)
-    context = zmq.Context()
+def exchange_sender(
+    book: AddressBook, secret: str, address: str, credit: Connection, size: int, repeats: int
+) -> None:
+    """Node 0: sends (θ, γ) over bare sockets and over our links in turns."""
+    vector = np.random.default_rng(0).standard_normal(size, dtype=np.float32)
+    context, wire, links = _open(book, 0, secret, size)
     try:
-        around = Neighbourhood(me, 2, (1 - me,), (1 - me,), "float32", size, TIMEOUT)
-        links = NetworkLinks(around, wire, wire.inbox(), wire.outbox(COORDINATOR, TIMEOUT))
-        inbox, outbox = context.socket(zmq.ROUTER), context.socket(zmq.DEALER)
-        inbox.bind(raw[0])
-        outbox.connect(raw[1])
-        vector = np.random.default_rng(me).standard_normal(size, dtype=np.float32)
-        links.handshake("bench")
-        frames = encode(State(0, vector, vector), book.run, me)
-        ours, bare = [], []
+        socket = context.socket(zmq.DEALER)
+        socket.connect(address)
+        frames = encode(State(0, vector, vector), book.run, 0)
         for turn in range(repeats + 1):
-            began = time.perf_counter()
-            for _ in range(ROUNDS):
-                outbox.send_multipart(frames, copy=False)
-                inbox.poll(TIMEOUT * 1000)
-                inbox.recv_multipart(copy=False)
-            bare.append(time.perf_counter() - began)
-            began = time.perf_counter()
-            for t in range(turn * ROUNDS, (turn + 1) * ROUNDS):
-                links.send(State(t, vector, vector), 1 - me)
-                links.receive(State, t, 1 - me)
-            ours.append(time.perf_counter() - began)
-        # The first turn of each warms up.
-        return {"ours": median(ours[1:]) / ROUNDS, "raw": median(bare[1:]) / ROUNDS}
+            for i in range(MESSAGES):
+                if i >= AHEAD:
+                    credit.recv_bytes()
+                socket.send_multipart(frames, copy=False)
+            _settle(credit)
+            for i in range(MESSAGES):
+                if i >= AHEAD:
+                    credit.recv_bytes()
+                links.send(State(turn * MESSAGES + i, vector, vector), 1)
+            _settle(credit)
     finally:
         context.destroy(linger=1000)
         wire.close(1.0)
 
 
-def throughput(result: dict[str, float], size: int) -> dict[str, Any]:
-    """Megabytes per second both ways, and the ratio."""
-    moved = 2 * 2 * size * 4 / 1e6
-    ours, raw = moved / result["ours"], moved / result["raw"]
-    return {"ratio": ours / raw, "ours_mb_s": ours, "raw_mb_s": raw, "parameters": size}
+def exchange_receiver(
+    book: AddressBook, secret: str, address: str, credit: Connection, size: int, repeats: int
+) -> dict[str, Any]:
+    """Node 1: receives, and times from the first arrival to the last."""
+    context, wire, links = _open(book, 1, secret, size)
+    try:
+        socket = context.socket(zmq.ROUTER)
+        socket.bind(address)
+        bare, ours, began = [], [], 0.0
+        for turn in range(repeats + 1):
+            for i in range(MESSAGES):
+                # Polling first moves more than waiting in the receive: the faster of the two.
+                socket.poll(TIMEOUT * 1000)
+                socket.recv_multipart(zmq.NOBLOCK, copy=False)
+                began = time.perf_counter() if i == 0 else began
+                credit.send_bytes(b"+")
+            bare.append(time.perf_counter() - began)
+            for i in range(MESSAGES):
+                links.receive(State, turn * MESSAGES + i, 0)
+                began = time.perf_counter() if i == 0 else began
+                credit.send_bytes(b"+")
+            ours.append(time.perf_counter() - began)
+    finally:
+        context.destroy(linger=1000)
+        wire.close(1.0)
+    # The first turn of each warms up. Megabytes per second, and the ratio of the two.
+    moved = (MESSAGES - 1) * 2 * size * 4 / 1e6
+    ours_speed, bare_speed = moved / median(ours[1:]), moved / median(bare[1:])
+    return {
+        "ratio": ours_speed / bare_speed,
+        "ours_mb_s": ours_speed,
+        "raw_mb_s": bare_speed,
+        "parameters": size,
+    }
+
+
+def _settle(credit: Connection) -> None:
+    """Waits until all that was sent has been received."""
+    for _ in range(min(AHEAD, MESSAGES)):
+        credit.recv_bytes()
+
+
+def _open(
+    book: AddressBook, me: int, secret: str, size: int
+) -> tuple[zmq.Context, Wire, NetworkLinks]:
+    """Bare ZeroMQ and our links, side by side, with the one edge from node 0 to node 1."""
+    inputs, outputs = ((), (1,)) if me == 0 else ((0,), ())
+    wire = Wire(book, me, secret)
+    around = Neighbourhood(me, MESSAGES, inputs, outputs, "float32", size, TIMEOUT)
+    links = NetworkLinks(around, wire, wire.inbox(), wire.outbox(COORDINATOR, TIMEOUT))
+    links.handshake("bench")
+    return zmq.Context(), wire, links

@@ -70,7 +70,7 @@ class Settings:
     # -- the algorithm
     rule: str = option("lppa", "Aggregation rule.", choices=("dsgt", "dp", "lppa"))
     rounds: int = option(50, "Communication rounds T.", kind=int, least=1)
-    lr: float = option(0.1, "Step size λ.", kind=float, above=0.0)
+    lr: float = option(0.05, "Step size λ.", kind=float, above=0.0)
     lr_decay: float = option(0.0, "λ in round t is λ / (1 + DECAY·t).", kind=float, least=0.0)
     local_steps: int | str = option(
         "epoch",
@@ -113,7 +113,7 @@ class Settings:
         "small-world[:K], exponential, or a JSON file with an edge list.",
     )
     weights: str = option(
-        "random", "Matrix that Sinkhorn-Knopp starts from.", choices=("uniform", "random")
+        "uniform", "Matrix that Sinkhorn-Knopp starts from.", choices=("uniform", "random")
     )
     latency: float = option(
         0.0,
@@ -129,6 +129,9 @@ class Settings:
     device: str = option("auto", "auto (cuda:<id mod GPUs>, else cpu), cpu, cuda or cuda:K.")
     eval_every: int = option(
         5, "Rounds between evaluations; the last round is always evaluated.", kind=int, least=1
+    )
+    eval_samples: int = option(
+        0, "Test on that many rows only, the same for all clients; 0: all.", kind=int, least=0
     )
     seed: int | None = option(
         None,
