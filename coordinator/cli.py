@@ -12,6 +12,7 @@ COMMANDS = {
     "peers": ("lppa.coordinator.peers_command:peers", "Write peers.json and the key files."),
     "bench": ("lppa.coordinator.bench_command:bench", "Measure speed as ratios in one run."),
     "datasets": ("lppa.node.datasets.command:datasets", "List or fetch data sets."),
+    "models": ("lppa.node.models_command:models", "List the networks and their sizes."),
     "partition": ("lppa.node.datasets.command:partition", "Show how data is split over clients."),
 }
 

@@ -157,6 +157,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "weights": "random",
         "lr": 0.05,
         "batch": 256,
+        "local_steps": 1,
         "rounds": 50,
         "beta": 0.025,
         "noise": "laplace",
