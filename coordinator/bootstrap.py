@@ -58,9 +58,10 @@ class Roster:
         except BadMessage as reason:
             self.answer(arrival.route, Refuse(str(reason)))
             return None
-        if isinstance(envelope.message, Hello) and not self._admit(arrival, envelope):
-            return None
-        return envelope
+        if isinstance(envelope.message, Hello):
+            return envelope if self._admit(arrival, envelope) else None
+        # Only the process that was admitted speaks for a node.
+        return envelope if self.routes.get(envelope.sender) == arrival.route else None
 
     def _admit(self, arrival: Arrival, envelope: Envelope) -> bool:
         """Takes a node in; a second process with the same id is refused by name."""

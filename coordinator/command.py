@@ -11,7 +11,7 @@ from lppa.coordinator.options import settings_options
 from lppa.coordinator.plan import make_blueprint
 from lppa.coordinator.run import coordinate
 from lppa.coordinator.run_command import finish
-from lppa.coordinator.rundir import check_free
+from lppa.coordinator.rundir import check_free, default_folder
 from lppa.protocol.book import key_file, read_book, read_key
 from lppa.protocol.settings import Settings
 from lppa.protocol.shell import show_errors, verbosity
@@ -33,7 +33,9 @@ from lppa.protocol.shell import show_errors, verbosity
     help="The coordinator's secret key.  [default: keys/coordinator.key beside peers.json]",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="The run's directory.  [default: runs/RUN]"
+    "--out",
+    type=click.Path(path_type=Path),
+    help="The run's directory.  [default: runs/<time>-<rule>-<dataset>]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print summary.json on standard output.")
 @verbosity
@@ -48,7 +50,7 @@ def main(
     """
     book = read_book(peers)
     secret = read_key(key or key_file(peers.parent, -1)) if book.encrypted else None
-    folder = out or Path("runs") / book.run
+    folder = out or default_folder(settings)
     check_free(folder)
     blueprint = make_blueprint(settings, len(book.nodes), folder.name)
     quiet = click.get_current_context().meta["quiet"]

@@ -145,13 +145,16 @@ def result_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     ):
         if summary[key] is not None:
             rows.append((name, f"{summary[key]:.3g}"))
-    rows.append(("sent: noise, state", f"{megabytes(sent['noise'])}, {megabytes(sent['state'])}"))
+    rows.append(("sent: noise, state", f"{in_bytes(sent['noise'])}, {in_bytes(sent['state'])}"))
     rows.append(("seconds: total, start", f"{seconds['total']:.1f}, {seconds['start']:.1f}"))
     split = ", ".join(f"{seconds[phase]:.1f}" for phase in ("compute", "exchange", "eval"))
     rows.append(("  a client's compute, exchange, evaluation", split))
     return rows
 
 
-def megabytes(count: int) -> str:
-    """Bytes in MB."""
-    return f"{count / 1e6:.1f} MB"
+def in_bytes(count: int) -> str:
+    """A number of bytes in the unit that suits it."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"

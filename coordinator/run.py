@@ -8,9 +8,12 @@ from __future__ import annotations
 import logging
 import secrets
 import shutil
+import signal
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +27,9 @@ from lppa.coordinator.watch import Watch
 from lppa.protocol.book import AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import RunFailed
-from lppa.protocol.sockets import Wire, new_keys
+from lppa.protocol.sockets import FAREWELL, Wire, new_keys
 
 log = logging.getLogger("lppa.coordinator")
-
-FAREWELL = 2.0  # seconds for a last word to nodes that may be gone
 
 
 def coordinate(
@@ -79,15 +80,30 @@ def coordinate(
             outcome["round"] = min(watch.rounds.values())
             roster.stop_all("the run was interrupted")
         finally:
-            display.close()
-            if nodes is not None:
-                nodes.end()
-            seconds["total"] = time.monotonic() - began
-            summary = summarise(blueprint, watch.collection, outcome, seconds, warnings)
-            directory.close(summary)
+            with uninterrupted():
+                display.close()
+                if nodes is not None:
+                    nodes.end()
+                seconds["total"] = time.monotonic() - began
+                summary = summarise(blueprint, watch.collection, outcome, seconds, warnings)
+                directory.close(summary)
     finally:
         wire.close(FAREWELL)
     return summary
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Somebody who presses Ctrl-C twice must not leave processes behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {s: signal.signal(s, signal.SIG_IGN) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def check_alive(watch: Watch) -> None:

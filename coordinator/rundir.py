@@ -46,7 +46,10 @@ class RunDirectory:
     """Writes the coordinator's files."""
 
     def __init__(self, folder: Path, blueprint: Blueprint) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise WrongUse(f"cannot make the run's directory {folder}: {error.strerror}") from None
         self.folder = folder
         self._json("config.json", config_record(blueprint))
         self._json("topology.json", blueprint.topology_record())

@@ -30,17 +30,21 @@ from lppa.protocol.errors import LppaError, RunFailed
 from lppa.protocol.links import Links, Neighbourhood, NetworkLinks, Stopped
 from lppa.protocol.messages import Done, Failed, Message, Metrics, Plan, Progress
 from lppa.protocol.settings import Settings, make_settings
-from lppa.protocol.sockets import Wire
+from lppa.protocol.sockets import FAREWELL, Wire
 
 log = logging.getLogger("lppa.node")
 
 Report = Callable[[Message], None]
-FAREWELL = 2.0  # seconds for a last word to the coordinator, who may be gone
 PROGRESS_EVERY = 0.2
 
 
 def run_node(
-    book: AddressBook, me: int, secret: str | None, out: Path | None, timeout: float
+    book: AddressBook,
+    me: int,
+    secret: str | None,
+    out: Path | None,
+    timeout: float,
+    data_dir: Path | None = None,
 ) -> None:
     """Takes part in a run as node `me`; returns when it is done, raises LppaError if it fails."""
     torch.set_num_threads(1)
@@ -56,7 +60,9 @@ def run_node(
             coordinator.send(encode(message, book.run, me), wait=False)
 
         with reported_failures(report) as at:
-            settings = make_settings(plan.settings)
+            settings = make_settings(
+                plan.settings, {"data_dir": None if data_dir is None else str(data_dir)}
+            )
             device = torch.device(choose_device(settings.device, me, torch.cuda.device_count()))
             learner = make_learner(settings, me, plan.nodes, plan.seed, device)
             links = NetworkLinks(around(plan, me, settings, learner), wire, inbox, coordinator)

@@ -30,7 +30,13 @@ from lppa.protocol.shell import show_errors, verbosity
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="The run's directory; this node writes to nodes/ID in it.  [default: runs/RUN]",
+    help="The run's directory; this node writes to nodes/ID in it.  "
+    "[default: runs/ and the name that the coordinator gave it]",
+)
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    help="Folder of the raw data on this machine, if not where the coordinator says.",
 )
 @click.option(
     "--timeout",
@@ -41,7 +47,14 @@ from lppa.protocol.shell import show_errors, verbosity
 )
 @verbosity
 @show_errors
-def main(node: int, peers: Path, key: Path | None, out: Path | None, timeout: float) -> None:
+def main(
+    node: int,
+    peers: Path,
+    key: Path | None,
+    out: Path | None,
+    data_dir: Path | None,
+    timeout: float,
+) -> None:
     """Take part in a run as one client.
 
     All that the node needs to know comes from the coordinator: start `lppa-coordinator` with the
@@ -54,4 +67,4 @@ def main(node: int, peers: Path, key: Path | None, out: Path | None, timeout: fl
     # Imported late: PyTorch takes seconds, and wrong use should be told at once.
     from lppa.node.client import run_node
 
-    run_node(book, node, secret, out, timeout)
+    run_node(book, node, secret, out, timeout, data_dir)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import socket
 import time
 
@@ -22,9 +21,7 @@ HELLO_EVERY = 1.0
 def join(wire: Wire, coordinator: Outbox, timeout: float) -> Plan:
     """Waits for the plan; gives up when the coordinator has been silent for `timeout` seconds."""
     where = wire.book.coordinator.endpoint
-    hello = encode(
-        Hello(secrets.token_hex(8), socket.gethostname(), os.getpid()), wire.book.run, wire.me
-    )
+    hello = Hello(wire.instance, socket.gethostname(), os.getpid())
     heard, missing = time.monotonic(), ()
     greeted = 0.0
     log.info("looking for the coordinator at %s", where)
@@ -37,7 +34,7 @@ def join(wire: Wire, coordinator: Outbox, timeout: float) -> Plan:
                 "start it with `lppa-coordinator --peers peers.json`"
             )
         if now - greeted >= HELLO_EVERY:
-            coordinator.send(hello, wait=False)
+            coordinator.send(encode(hello, wire.book.run, wire.me), wait=False)
             greeted = now
         wait_for_any([coordinator], min(HELLO_EVERY, timeout))
         if coordinator.refused():

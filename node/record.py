@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lppa.protocol.errors import WrongUse
 from lppa.protocol.files import write_atomically
 
 
@@ -21,6 +22,8 @@ class Record:
     """The folder of one node in the run's directory."""
 
     def __init__(self, folder: Path) -> None:
+        if (folder / "metrics.jsonl").exists():
+            raise WrongUse(f"{folder} has the results of a run already; choose another --out")
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.metrics_file = (folder / "metrics.jsonl").open("w", encoding="utf-8")

@@ -55,6 +55,11 @@ def show_errors(command: Callable) -> Callable:
                 traceback.print_exc()
             click.echo(f"error: {error}", err=True)
             sys.exit(error.exit_code)
+        except OSError as error:
+            if click.get_current_context().meta.get("verbose"):
+                traceback.print_exc()
+            click.echo(f"error: {error}", err=True)
+            sys.exit(1)
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             sys.exit(1)

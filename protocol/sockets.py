@@ -6,6 +6,7 @@ mean is not its matter.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ HEARTBEAT_TIMEOUT_MS = 30_000
 # the number of nodes, so a full queue means that the receiver reads nothing at all.
 QUEUE = 512
 NOBODY = -2  # speaks with a key that is not in the address book
+FAREWELL = 2.0  # seconds for last words to the coordinator
 REFUSALS = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 
 
@@ -70,15 +72,19 @@ class Wire:
     def __init__(self, book: AddressBook, me: int, secret: str | None) -> None:
         self.book = book
         self.me = me
+        # Tells this process from any other, also from one that claims the same id.
+        self.instance = secrets.token_hex(8)
         self.owners = book.keys()
         self.keys = _own_keys(book, me, secret) if book.encrypted else None
         self.context = zmq.Context()
+        self.outboxes: list[Outbox] = []
         self.guard = _key_guard(self.context, set(self.owners)) if self.keys else None
 
     def inbox(self) -> Inbox:
         """Binds this process's own endpoint."""
         peer = _entry(self.book, self.me)
         socket = self._socket(zmq.ROUTER)
+        socket.router_handover = True
         if self.keys:
             socket.curve_server = True
             socket.curve_secretkey = self.keys.secret.encode()
@@ -98,13 +104,16 @@ class Wire:
         peer = _entry(self.book, receiver)
         socket = self._socket(zmq.DEALER)
         socket.sndtimeo = int(send_timeout * 1000)
+        # The same after a broken connection, so that answers find their way again.
+        socket.routing_id = f"{self.me}-{self.instance}".encode()
         if self.keys:
             socket.curve_serverkey = peer.public_key.encode()
             socket.curve_secretkey = self.keys.secret.encode()
             socket.curve_publickey = self.keys.public.encode()
         monitor = socket.get_monitor_socket(REFUSALS) if self.keys else None
         socket.connect(peer.endpoint.replace("//localhost:", "//127.0.0.1:"))
-        return Outbox(receiver, socket, monitor)
+        self.outboxes.append(Outbox(receiver, socket, monitor))
+        return self.outboxes[-1]
 
     def _socket(self, kind: int) -> zmq.Socket:
         socket = self.context.socket(kind)
@@ -121,6 +130,10 @@ class Wire:
         """Closes everything, giving messages that are still on their way `linger` seconds."""
         if self.guard:
             self.guard.stop()
+        for outbox in self.outboxes:
+            if outbox.receiver == COORDINATOR:
+                # It may be gone for good, and nobody depends on what it has not heard.
+                outbox.socket.close(linger=int(min(linger, FAREWELL) * 1000))
         self.context.destroy(linger=int(linger * 1000))
 
 
