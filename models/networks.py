@@ -37,16 +37,17 @@ def build(name: str, shape: Sequence[int], classes: int, generator: torch.Genera
 
 
 def cnn(shape: Sequence[int], classes: int) -> nn.Module:
-    """Two convolutions (ReLU, max-pool) and one linear layer, for images of 4 by 4 or more."""
+    """Two convolutions (max-pool, ReLU) and one linear layer, for images of 4 by 4 or more."""
     channels, height, width = _image("cnn", shape, smallest=4)
     kernel = 5 if min(height, width) >= 16 else 3
     return nn.Sequential(
+        # Pooling first gives the same numbers as after the ReLU, which then sees a quarter of them.
         nn.Conv2d(channels, 16, kernel, padding=kernel // 2),
-        nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.ReLU(),
         nn.Conv2d(16, 32, kernel, padding=kernel // 2),
-        nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.ReLU(),
         nn.Flatten(),
         nn.Linear(32 * (height // 4) * (width // 4), classes),
     )
