@@ -64,7 +64,12 @@ class LocalNodes:
     """The node processes of a local run."""
 
     def __init__(
-        self, book: AddressBook, secrets: Sequence[str | None], folder: Path, timeout: float
+        self,
+        book: AddressBook,
+        secrets: Sequence[str | None],
+        folder: Path,
+        timeout: float,
+        attackers: Sequence[int] = (),
     ) -> None:
         warm_up()
         self.folder = folder
@@ -72,7 +77,9 @@ class LocalNodes:
         try:
             for node, secret in enumerate(secrets):
                 process = fork_context().Process(
-                    target=node_process, args=(book, node, secret, folder, timeout), daemon=False
+                    target=node_process,
+                    args=(book, node, secret, folder, timeout, node in attackers),
+                    daemon=False,
                 )
                 process.start()
                 self.processes.append(process)
@@ -126,7 +133,7 @@ def output_file(folder: Path, node: int) -> Path:
 
 
 def node_process(
-    book: AddressBook, node: int, secret: str | None, folder: Path, timeout: float
+    book: AddressBook, node: int, secret: str | None, folder: Path, timeout: float, attacks: bool
 ) -> None:
     """The life of a local node; runs in the child."""
     # Ctrl-C in a terminal reaches the whole group; the coordinator decides what it means.
@@ -140,7 +147,7 @@ def node_process(
     logging.getLogger("lppa").setLevel(logging.INFO)
     client = importlib.import_module("lppa.node.client")
     try:
-        client.run_node(book, node, secret, folder, timeout)
+        client.run_node(book, node, secret, folder, timeout, record=attacks)
     except LppaError as error:
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)

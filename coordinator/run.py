@@ -12,7 +12,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -113,9 +113,16 @@ def check_alive(watch: Watch) -> None:
 
 
 def run_local(
-    blueprint: Blueprint, folder: Path, display: Silent, secure: bool = False
+    blueprint: Blueprint,
+    folder: Path,
+    display: Silent,
+    secure: bool = False,
+    attackers: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """A run with all nodes on this machine, over sockets in a private folder."""
+    """A run with all nodes on this machine, over sockets in a private folder.
+
+    Attackers follow the protocol like all others, and record what they send and receive.
+    """
     warm_up()
     check_data(blueprint.settings, blueprint.nodes, blueprint.seed)
     private = Path(tempfile.mkdtemp(prefix="lppa-"))
@@ -123,7 +130,8 @@ def run_local(
         book, keys = local_book(blueprint.nodes, private, secure)
 
         def start_nodes() -> LocalNodes:
-            return LocalNodes(book, keys[:-1], folder.resolve(), blueprint.settings.timeout)
+            timeout = blueprint.settings.timeout
+            return LocalNodes(book, keys[:-1], folder.resolve(), timeout, attackers)
 
         return coordinate(book, keys[-1], blueprint, folder, display, start_nodes)
     finally:

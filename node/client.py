@@ -8,16 +8,18 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from lppa.node.algorithm import Round, aggregate
+from lppa.node.attack.log import LogWriter, log_path
 from lppa.node.device import choose_device
 from lppa.node.join import join
-from lppa.node.learner import Learner, make_learner
+from lppa.node.learner import DataLearner, Learner, make_learner
 from lppa.node.memory import proportional_bytes
 from lppa.node.neighbours import Neighbours
 from lppa.node.noise import RULES, Injection, NoiseSource
@@ -45,8 +47,12 @@ def run_node(
     out: Path | None,
     timeout: float,
     data_dir: Path | None = None,
-) -> None:
-    """Takes part in a run as node `me`; returns when it is done, raises LppaError if it fails."""
+    record: bool = False,
+) -> Path:
+    """Takes part in a run as node `me`; returns the run's directory, or raises LppaError.
+
+    With `record` it keeps all that it sends and receives, for attacks.
+    """
     torch.set_num_threads(1)
     wire = Wire(book, me, secret)
     linger = FAREWELL
@@ -66,12 +72,32 @@ def run_node(
             device = torch.device(choose_device(settings.device, me, torch.cuda.device_count()))
             learner = make_learner(settings, me, plan.nodes, plan.seed, device)
             links = NetworkLinks(around(plan, me, settings, learner), wire, inbox, coordinator)
-            links.handshake(plan.fingerprint)
-            folder = (out or Path("runs") / plan.name) / "nodes" / str(me)
-            train(plan, settings, learner, links, device, folder, report, at)
+            run_folder = out or Path("runs") / plan.name
+            log_file = log_path(run_folder, me) if record else None
+            # From the first message on: a quick neighbour's noise comes before the handshake ends.
+            with recording(links, log_file, book.run, plan):
+                links.handshake(plan.fingerprint)
+                folder = run_folder / "nodes" / str(me)
+                train(plan, settings, learner, links, device, folder, report, at)
             linger = settings.timeout
+        return run_folder
     finally:
         wire.close(linger)
+
+
+@contextmanager
+def recording(links: Links, path: Path | None, run: str, plan: Plan) -> Iterator[None]:
+    """An attacker follows the protocol like anyone else; it only keeps what passes."""
+    if path is None:
+        yield
+        return
+    log.info("recording what this node sends and receives to %s", path)
+    writer = LogWriter(path, run, links.around.me, plan)
+    links.tap = writer
+    try:
+        yield
+    finally:
+        writer.close()
 
 
 class reported_failures:
@@ -132,6 +158,9 @@ def train(
         log.info("node %d: %d parameters on %s", me, learner.size, device)
         if settings.seed is not None and settings.rule != "dsgt":
             log.warning("the noise is predictable: it is drawn from --seed %d", settings.seed)
+        if settings.reveal_batches and isinstance(learner, DataLearner):
+            log.warning("the batches of this node are written to %s", folder)
+            learner.on_batch = record.batch
         neighbours = Neighbours(links, plan.inputs, device, clock)
         source = NoiseSource(
             settings.noise,

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import Protocol
 
 import numpy as np
@@ -55,6 +56,7 @@ class DataLearner:
         order: np.random.Generator,
         dtype: torch.dtype,
         device: torch.device,
+        repeat_first: bool = False,
     ) -> None:
         self.model = model
         self.size = model.size
@@ -62,6 +64,10 @@ class DataLearner:
         self.test = test
         self.test_rows = test_rows
         self.batches = batches(rows, batch, order)
+        if repeat_first:
+            self.batches = repeat(next(self.batches))
+        # Hears the rows of every batch; for runs that reveal them.
+        self.on_batch: Callable[[np.ndarray], None] | None = None
         self.steps_per_epoch = max(1, len(rows) // batch)
         self.dtype = dtype
         self.device = device
@@ -72,7 +78,10 @@ class DataLearner:
 
     def gradient(self, theta: Tensor) -> Tensor:
         """The gradient of the mean cross-entropy over the next batch."""
-        x, y = self.train.take(next(self.batches), self.dtype)
+        rows = next(self.batches)
+        if self.on_batch is not None:
+            self.on_batch(rows)
+        x, y = self.train.take(rows, self.dtype)
         g, _ = self.model.gradient(theta, x.to(self.device), y.to(self.device))
         return g
 
@@ -165,4 +174,5 @@ def make_learner(
         stream(seed, "batches", me),
         dtype,
         device,
+        settings.batches == "same",
     )

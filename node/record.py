@@ -11,6 +11,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -35,6 +36,11 @@ class Record:
         """One line of figures, on disk at once."""
         self.metrics_file.write(json.dumps(values) + "\n")
         self.metrics_file.flush()
+
+    def batch(self, rows: np.ndarray) -> None:
+        """The rows of the training set that a gradient was taken on, one line for each gradient."""
+        with (self.folder / "batches.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(rows.tolist()) + "\n")
 
     def tensors(self, name: str, tensors: dict[str, Tensor]) -> None:
         """A file that `torch.load(..., weights_only=True)` reads."""

@@ -53,10 +53,14 @@ class Links:
         self.sent: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
         self.mailbox = Mailbox(random_delay(around.latency))
+        # Hears every message that passes, as ("in" or "out", peer, message); for attackers.
+        self.tap: Callable[[str, int, Message], None] | None = None
 
     def send(self, message: Noise | State | Model, receiver: int) -> None:
         """Sends to one out-neighbour. The arrays must not be changed afterwards."""
         self.sent["noise" if isinstance(message, Noise) else "state"] += array_bytes(message)
+        if self.tap is not None:
+            self.tap("out", receiver, message)
         self._transmit(message, receiver)
 
     def receive(self, kind: type, round: int, sender: int) -> Any:
@@ -83,6 +87,8 @@ class Links:
         except BadMessage as reason:
             self.drop(str(reason), envelope.sender)
         else:
+            if self.tap is not None:
+                self.tap("in", envelope.sender, envelope.message)
             self.mailbox.put(envelope.sender, envelope.message)
 
     def drop(self, reason: str, sender: int | None = None) -> None:

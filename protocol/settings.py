@@ -67,6 +67,11 @@ class Settings:
         choices=("cnn", "mlp", "lenet", "quadratic"),
     )
     batch: int = option(32, "Samples in one gradient.", kind=int, least=1)
+    batches: str = option(
+        "next",
+        "Each gradient on the next batch, or all on the same first one.",
+        choices=("next", "same"),
+    )
     # -- the algorithm
     rule: str = option("lppa", "Aggregation rule.", choices=("dsgt", "dp", "lppa"))
     rounds: int = option(50, "Communication rounds T.", kind=int, least=1)
@@ -94,6 +99,11 @@ class Settings:
         "Extra last rounds that only average θ, so that all clients end with one model.",
         kind=int,
         least=0,
+    )
+    reveal_batches: bool = option(
+        False,
+        "Let every client write its batches to its own folder, so that attacks can be scored.",
+        kind=bool,
     )
     # -- noise
     noise: str = option("laplace", "Noise distribution.", choices=("laplace", "gaussian"))

@@ -48,12 +48,14 @@ def local_run(tmp_path):
     """Runs five real processes over real sockets."""
     count = 0
 
-    def run(nodes: int = 5, secure: bool = False, **settings: Any) -> Finished:
+    def run(
+        nodes: int = 5, secure: bool = False, attackers: tuple[int, ...] = (), **settings: Any
+    ) -> Finished:
         nonlocal count
         count += 1
         folder = tmp_path / f"run-{count}"
         blueprint = make_blueprint(make_settings({"timeout": 60, **settings}), nodes, folder.name)
-        summary = run_local(blueprint, folder, Silent(), secure)
+        summary = run_local(blueprint, folder, Silent(), secure, attackers)
         return Finished(blueprint, summary, folder)
 
     return run

@@ -1,0 +1,2 @@
+"""stub"""
+def label_guesses(problem): raise NotImplementedError

@@ -1,0 +1,106 @@
+"""What an attacker keeps: every message that it sent or lawfully received, in the order of events.
+
+Append-only, in the wire's own format, so that one log serves all attacks. A record is a count of
+frames, then each frame with its length before it. Nothing is judged here, and nothing is learned.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgpack
+
+from lppa.protocol.codec import BadMessage, decode, encode
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.messages import Message, Noise, Plan
+
+COUNT, LENGTH = struct.Struct("<I"), struct.Struct("<Q")
+
+
+def log_path(run: Path, node: int) -> Path:
+    """Where an attacker's log stands in a run's directory."""
+    return run / "attacks" / f"node-{node}.log"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One message, whether it came `in` or went `out`, and the peer at the other end."""
+
+    direction: str
+    peer: int
+    message: Message
+
+
+class LogWriter:
+    """Writes a log while a node runs; call it with each message as it passes."""
+
+    def __init__(self, path: Path, run: str, me: int, plan: Plan) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.file = path.open("xb")
+        self.run = run
+        self.me = me
+        self._last: Message | None = None
+        self("in", -1, plan)
+
+    def __call__(self, direction: str, peer: int, message: Message) -> None:
+        # The same state goes to every out-neighbour; one copy is enough. Noise differs for each.
+        if direction == "out" and message is self._last and not isinstance(message, Noise):
+            return
+        self._last = message if direction == "out" else self._last
+        sender = self.me if direction == "out" else peer
+        frames = encode(message, self.run, sender)
+        about = msgpack.packb({"direction": direction, "peer": peer, "run": self.run})
+        self.file.write(COUNT.pack(len(frames) + 1))
+        for frame in (about, *frames):
+            view = memoryview(frame).cast("B")
+            self.file.write(LENGTH.pack(view.nbytes))
+            self.file.write(view)
+
+    def close(self) -> None:
+        """Ends the log."""
+        self.file.close()
+
+
+def read_log(path: Path) -> Iterator[Entry]:
+    """The entries of a log, its arrays read-only and in place; stops where a writer was killed."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise WrongUse(f"attack log {path} cannot be read: {error.strerror}") from None
+    with file:
+        if path.stat().st_size == 0:
+            return
+        whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    place = 0
+    while (record := _record(whole, place)) is not None:
+        frames, place = record
+        about = msgpack.unpackb(frames[0])
+        try:
+            envelope = decode(frames[1:], about["run"])
+        except BadMessage as reason:
+            raise WrongUse(f"attack log {path} is damaged at byte {place}: {reason}") from None
+        yield Entry(about["direction"], about["peer"], envelope.message)
+
+
+def _record(whole: memoryview, place: int) -> tuple[list[Any], int] | None:
+    """The frames of the record at a place and where the next begins; None if it is not whole."""
+    if place + COUNT.size > len(whole):
+        return None
+    (count,) = COUNT.unpack_from(whole, place)
+    place += COUNT.size
+    frames = []
+    for _ in range(count):
+        if place + LENGTH.size > len(whole):
+            return None
+        (length,) = LENGTH.unpack_from(whole, place)
+        place += LENGTH.size
+        if place + length > len(whole):
+            return None
+        frames.append(whole[place : place + length])
+        place += length
+    return frames, place

@@ -1,0 +1,149 @@
+"""What is attacked: from what the attackers know, a vector that depends on the victim's data.
+
+Each observation is a small class whose docstring is its threat model. How data is made from the
+vector is the inversions' matter.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+from torch import Tensor
+
+from lppa.models.tracking import Schedule, best_estimate, known_rows, messages
+from lppa.node.attack.knowledge import Knowledge
+from lppa.node.attack.target import Target, Term
+from lppa.protocol.errors import WrongUse
+
+
+class Observation(Protocol):
+    """Makes a target of the victim's messages around round t."""
+
+    def __call__(self, known: Knowledge, victim: int, t: int) -> Target: ...
+
+
+class Naive:
+    """The paper's attacker: takes γ as it came for the victim's gradient.
+
+    Knows: the victim's (θ, γ) of one round. Right only where γ is the gradient, that is in round 0
+    without noise; the attacker does not even remove the noise that it knows itself.
+    """
+
+    def __call__(self, known: Knowledge, victim: int, t: int) -> Target:
+        theta, gamma = known.state(victim, t)
+        return Target(gamma, (Term(1.0, theta, 0),), 0.0, known.settings.batch)
+
+
+class Neighbour:
+    """A neighbour that remembers which noise it exchanged with the victim, and takes it out.
+
+    Knows: the victim's (θ, γ) of round 0, the noise on its own edges to and from the victim, the
+    rule and β. What is left is the noise that the victim exchanged with others.
+    """
+
+    def __call__(self, known: Knowledge, victim: int, t: int) -> Target:
+        if t != 0:
+            raise WrongUse("`neighbour` attacks round 0: later noise has been mixed already")
+        theta, gamma = known.state(victim, 0)
+        left, sigma = without_known_noise(known, victim, 0, gamma)
+        return Target(left, (Term(1.0, theta, 0),), sigma, known.settings.batch)
+
+
+class Difference:
+    """A neighbour that also hears all whom the victim listens to: subtracts what they contributed.
+
+    γ_v^{t+1} − Σ_j w_vj γ_j^t = ∇L(θ_v^{t+1}) − ∇L(θ_v^t), whatever noise was injected before.
+    Knows: (θ, γ) of the victim in rounds t and t+1 and of its in-neighbours in round t, the row of
+    W (or estimates it), and the noise on its own edges where every round has noise.
+    """
+
+    def __call__(self, known: Knowledge, victim: int, t: int) -> Target:
+        before, _ = known.state(victim, t)
+        after, gamma = known.state(victim, t + 1)
+        mixed = sum(w * known.state(j, t)[1].double() for j, w in known.row(victim, t).items())
+        change = (gamma.double() - mixed).to(gamma.dtype)
+        left, sigma = without_known_noise(known, victim, t + 1, change)
+        second = 0 if known.settings.batches == "same" else 1
+        terms = (Term(1.0, after, second), Term(-1.0, before, 0))
+        return Target(left, terms, sigma, known.settings.batch)
+
+
+class TwoHop:
+    """A neighbour that does not hear all whom the victim listens to, and solves for them through θ.
+
+    Every θ and γ is a known linear combination of first models, gradients and noise. Where linear
+    algebra finds coefficients that leave only the victim's gradient difference, they are used.
+    Knows: all that it sent and received up to round t + 3, W, λ and the noise on its own edges.
+    """
+
+    def __call__(self, known: Knowledge, victim: int, t: int) -> Target:
+        settings = known.settings
+        if known.W is None or settings.local_steps != 1 or settings.lr_decay:
+            raise WrongUse("`two-hop` needs W, --local-steps 1 and a constant --lr")
+        schedule = Schedule(
+            known.W,
+            settings.rule,
+            settings.noise_every,
+            settings.mixing == "adapt-then-combine",
+            settings.init == "common",
+            settings.lr,
+            min(t + 3, max(round for _, round in known.states)),
+        )
+        rows = messages(schedule)
+        # Own gradients are left out: they follow from the rest, and are in no message.
+        have = known_rows(schedule, rows, sorted(known.attackers), own_gradients=False)
+        wanted = rows.gradient(victim, t + 1) - rows.gradient(victim, t)
+        found = best_estimate(have, rows, wanted)
+        if found is None:
+            raise WrongUse(
+                f"what the attackers hear does not determine the gradient of node {victim}"
+            )
+        pairs = zip(found.coefficients, have.names, strict=True)
+        vector = sum(c * self._value(known, name).double() for c, name in pairs if abs(c) > 1e-12)
+        before, after = known.state(victim, t)[0], known.state(victim, t + 1)[0]
+        second = 0 if settings.batches == "same" else 1
+        return Target(
+            vector.to(before.dtype),
+            (Term(1.0, after, second), Term(-1.0, before, 0)),
+            found.deviation * math.sqrt(2.0) * settings.beta,
+            settings.batch,
+        )
+
+    def _value(self, known: Knowledge, name: tuple) -> Tensor:
+        if name[0] == "noise":
+            return known.noise[name[1:]]
+        return known.state(name[1], name[2])[0 if name[0] == "theta" else 1]
+
+
+OBSERVATIONS: dict[str, Observation] = {
+    "naive": Naive(),
+    "neighbour": Neighbour(),
+    "difference": Difference(),
+    "two-hop": TwoHop(),
+}
+
+
+def without_known_noise(
+    known: Knowledge, victim: int, t: int, vector: Tensor
+) -> tuple[Tensor, float]:
+    """Takes out the attackers' own share of round t's noise; returns the deviation of the rest."""
+    settings = known.settings
+    due = t == 0 or (settings.noise_every and t % settings.noise_every == 0)
+    if settings.rule == "dsgt" or not due:
+        return vector, 0.0
+    if settings.rule == "dp":
+        return vector, math.sqrt(2.0) * settings.beta
+    share, terms = known.known_noise(victim, t)
+    left = vector if share is None else vector - share
+    unknown = max(0, edges_of(known, victim, t) - terms)
+    return left, math.sqrt(2.0 * unknown) * settings.beta
+
+
+def edges_of(known: Knowledge, victim: int, t: int) -> int:
+    """How many noise terms the victim's difference has: its edges in and out."""
+    if known.W is not None:
+        around = (known.W[victim] > 0).sum() + (known.W[:, victim] > 0).sum()
+        return int(around) - 2
+    # Without W the attacker takes it that noise flows both ways wherever anything does.
+    return 2 * (len(known.heard(max(0, t - 1))) - 1)

@@ -1,0 +1,88 @@
+"""The victim's arithmetic, run on guesses: which vector would these images have given?
+
+Knows networks and gradients; not how a guess is improved, and not which distance is least.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, grad
+from torch.nn.functional import log_softmax
+
+from lppa.models.flat import FlatModel
+from lppa.node.attack.target import Target, Victim
+from lppa.protocol.errors import WrongUse
+
+
+class Problem:
+    """A target with everything made ready for it to be evaluated many times.
+
+    Guesses are images of shape (batches, batch size, *shape) and label probabilities of shape
+    (batches, batch size, classes); all methods work under `torch.func.vmap`.
+    """
+
+    def __init__(self, target: Target, victim: Victim, dtype: torch.dtype | None = None) -> None:
+        self.target, self.victim = target, victim
+        self.dtype = dtype or victim.dtype
+        self.device = target.vector.device
+        model = FlatModel(victim.module(), self.dtype, self.device)
+        for vector in (target.vector, *(term.theta for term in target.terms)):
+            if vector.shape != (model.size,):
+                raise WrongUse(
+                    f"{victim.network} on inputs of shape {victim.shape} has {model.size} "
+                    f"parameters, the attacked vector has shape {tuple(vector.shape)}: give the "
+                    "attack the model and the data set of the run"
+                )
+        self.module, self.layout = model.module, model.layout
+        self.vector = target.vector.to(self.dtype)
+        self.norm2 = float(self.vector.double().square().sum())
+        self.shape = (len(target.batches), target.batch_size, *victim.shape)
+        self.label_shape = (len(target.batches), target.batch_size, victim.classes)
+        self._terms = [
+            (term.coefficient, self.unflatten(term.theta), target.batches.index(term.batch))
+            for term in target.terms
+        ]
+
+    def unflatten(self, flat: Tensor) -> dict[str, Tensor]:
+        """A flat vector as named parameters: views, nothing is copied but the dtype."""
+        flat = flat.detach().to(self.dtype)
+        return {slot.name: flat[slot.start : slot.stop].view(slot.shape) for slot in self.layout}
+
+    def gradient(self, images: Tensor, labels: Tensor) -> Tensor:
+        """Σ_k coefficient_k · ∇L(theta_k; guess), flat: what the vector would be, noise apart."""
+        total = 0
+        for coefficient, theta, batch in self._terms:
+            parts = grad(self._loss)(theta, images[batch], labels[batch])
+            flat = torch.cat([part.reshape(-1) for part in parts.values()])
+            total = total + (flat if coefficient == 1 else coefficient * flat)
+        return total
+
+    def _loss(self, theta: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        """The mean cross-entropy with soft labels; with hard ones it is the victim's own loss."""
+        return -(y * log_softmax(functional_call(self.module, theta, (x,)), -1)).sum(-1).mean()
+
+    def one_hot(self, labels: Tensor) -> Tensor:
+        """Class numbers as probabilities."""
+        return torch.nn.functional.one_hot(labels.long(), self.victim.classes).to(self.vector)
+
+    def features(self, term: int, x: Tensor) -> tuple[Tensor, Tensor]:
+        """What the last layer is fed at this term's theta, and the class probabilities."""
+        _, theta, _ = self._terms[term]
+        seen: list[Tensor] = []
+        last = self.module[-1]
+        hook = last.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+        try:
+            logits = functional_call(self.module, theta, (x,))
+        finally:
+            hook.remove()
+        return seen[0], logits.softmax(-1)
+
+    def last_layer(self) -> tuple[Tensor, Tensor]:
+        """The part of the vector that belongs to the last layer: weight (classes, features), bias.
+
+        All our networks end in a linear layer.
+        """
+        weight, bias = self.layout[-2], self.layout[-1]
+        parts = self.unflatten(self.vector)
+        return parts[weight.name], parts[bias.name]

@@ -1,0 +1,84 @@
+"""What linear algebra says an attacker learns, against closed forms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from lppa.coordinator.sinkhorn import weight_matrix
+from lppa.coordinator.topology import build_topology
+from lppa.models.tracking import Schedule, best_estimate, known_rows, messages
+
+
+def learned(topology, nodes, attackers, what, rule="lppa", every=0, victim=0, **options):
+    """The least deviation in units of β; 0 is exact, None not identifiable."""
+    W = weight_matrix(build_topology(topology, nodes, 1), "random", 2)
+    given = {"adapt_first": False, "common_start": False, "lam": 0.05, "rounds": 4, **options}
+    schedule = Schedule(W=W, rule=rule, noise_every=every, **given)
+    rows = messages(schedule)
+    targets = {
+        "g0": rows.gradient(victim, 0),
+        "difference": rows.gradient(victim, 1) - rows.gradient(victim, 0),
+    }
+    found = best_estimate(known_rows(schedule, rows, attackers), rows, targets[what])
+    return None if found is None else found.deviation * math.sqrt(2)
+
+
+@pytest.mark.parametrize("nodes", [3, 5, 7])
+def test_on_a_full_graph_each_colluder_takes_its_share_of_the_noise_away(nodes):
+    for k in range(1, nodes):
+        expected = 2 * math.sqrt(nodes - 1 - k)
+        assert learned("full", nodes, range(1, k + 1), "g0") == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_neighbour_on_a_directed_ring_sees_as_much_as_under_dp():
+    assert learned("directed-ring", 5, [1], "g0") == pytest.approx(math.sqrt(2))
+    assert learned("directed-ring", 5, [1], "g0", rule="dp") == pytest.approx(math.sqrt(2))
+
+
+def test_one_of_two_clients_sees_all_of_the_other():
+    assert learned("full", 2, [1], "g0") == 0
+
+
+@pytest.mark.parametrize("adapt_first", [False, True])
+def test_noise_at_the_start_only_does_not_hide_a_gradient_difference(adapt_first):
+    assert learned("full", 5, [1], "difference", adapt_first=adapt_first) == 0
+    assert learned("full", 5, [1], "difference", rule="dp", adapt_first=adapt_first) == 0
+
+
+def test_noise_in_every_round_hides_it():
+    assert learned("full", 5, [1], "difference", every=1) == pytest.approx(2 * math.sqrt(3))
+
+
+def test_on_sparse_graphs_theta_gives_away_what_gamma_does_not():
+    assert learned("directed-ring", 3, [1], "difference") == 0
+    assert learned("ring", 5, [1], "difference") == 0
+    assert learned("directed-ring", 5, [1], "difference") is None
+    assert learned("ring", 6, [1], "difference") is None
+
+
+def test_a_common_start_gives_more_away():
+    assert learned("directed-ring", 5, [1], "difference", common_start=True) == 0
+    assert learned("ring", 6, [1], "difference", common_start=True) == 0
+
+
+def test_the_rows_are_those_of_a_run_with_numbers_in_it():
+    W = weight_matrix(build_topology("ring", 4, 1), "random", 3)
+    schedule = Schedule(W, "lppa", 2, False, False, 0.1, 3)
+    rows = messages(schedule)
+    values = np.random.default_rng(0).normal(size=len(rows.columns))
+    at = lambda *name: values[rows.columns[name]]  # noqa: E731
+    theta = np.array([at("theta", i) for i in range(4)])
+    gamma = np.array([at("g", i, 0) for i in range(4)])
+    for t in range(4):
+        if t % 2 == 0:
+            for sender, receiver in schedule.edges():
+                gamma[sender] += at("noise", sender, receiver, t)
+                gamma[receiver] -= at("noise", sender, receiver, t)
+        np.testing.assert_allclose(rows.theta[t] @ values, theta)
+        np.testing.assert_allclose(rows.gamma[t] @ values, gamma)
+        if t < 3:
+            change = np.array([at("g", i, t + 1) - at("g", i, t) for i in range(4)])
+            theta, gamma = W @ theta - 0.1 * gamma, W @ gamma + change
