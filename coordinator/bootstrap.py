@@ -14,6 +14,7 @@ from lppa.protocol.messages import Hello, Message, Refuse, Stop, Waiting
 from lppa.protocol.sockets import Arrival, Inbox, wait_for_any
 
 TICK = 0.1
+FORGOTTEN = 3.5  # seconds
 
 
 @dataclass
@@ -25,6 +26,7 @@ class Roster:
     nodes: int
     routes: dict[int, bytes] = field(default_factory=dict)
     processes: dict[int, Hello] = field(default_factory=dict)
+    heard: dict[int, float] = field(default_factory=dict)
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -65,13 +67,15 @@ class Roster:
 
     def _admit(self, arrival: Arrival, envelope: Envelope) -> bool:
         """Takes a node in; a second process with the same id is refused by name."""
-        node, hello = envelope.sender, envelope.message
-        first = self.processes.setdefault(node, hello)
-        if first.instance != hello.instance:
+        node, hello, now = envelope.sender, envelope.message, time.monotonic()
+        first = self.processes.get(node, hello)
+        # A node that waits says hello every second; one that has fallen silent has lost its place.
+        gone = self.missing and now - self.heard.get(node, now) > FORGOTTEN
+        if first.instance != hello.instance and not gone:
             reason = f"node {node} is here already, as process {first.pid} on {first.host}"
             self.answer(arrival.route, Refuse(reason))
             return False
-        self.routes[node] = arrival.route
+        self.processes[node], self.routes[node], self.heard[node] = hello, arrival.route, now
         return True
 
 

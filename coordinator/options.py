@@ -51,20 +51,15 @@ def _option(about: Field) -> Callable:
     if about.metadata["kind"] is bool:
         both = f"{name}/{name.replace('--', '--no-')}"
         return click.option(both, about.name, default=None, help=_help(about))
-    # Numbers are checked with the settings, so that every entrance gives the same message.
-    choices = about.metadata["choices"]
+    # Values are checked with the settings, so that every entrance gives the same message.
     return click.option(
-        name,
-        about.name,
-        type=click.Choice(choices) if choices else str,
-        help=_help(about),
-        metavar=_metavar(about.metadata),
+        name, about.name, type=str, help=_help(about), metavar=_metavar(about.metadata)
     )
 
 
-def _metavar(about: Any) -> str | None:
+def _metavar(about: Any) -> str:
     if about["choices"]:
-        return None
+        return "|".join(about["choices"])
     kinds = {int: "INTEGER", float: "NUMBER", str: "TEXT"}
     return "|".join([kinds[about["kind"]], *about["words"]])
 

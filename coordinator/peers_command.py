@@ -9,7 +9,15 @@ from pathlib import Path
 
 import click
 
-from lppa.protocol.book import AddressBook, Peer, is_local, key_file, write_book, write_key
+from lppa.protocol.book import (
+    AddressBook,
+    Peer,
+    book_content,
+    is_local,
+    key_file,
+    write_book,
+    write_key,
+)
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.shell import show_errors, verbosity
 from lppa.protocol.sockets import new_keys
@@ -57,6 +65,8 @@ def peers(
     """Write peers.json, and one secret key file per process, for NODES nodes."""
     if nodes < 2:
         raise WrongUse("a run needs at least 2 nodes")
+    if out.exists() and not out.is_dir():
+        raise WrongUse(f"--out {out} is a file, not a folder")
     if (out / "peers.json").exists():
         raise WrongUse(f"{out / 'peers.json'} exists already; choose another --out")
     if len(hosts) not in (0, 1, nodes):
@@ -67,14 +77,26 @@ def peers(
     endpoints = make_endpoints(where, port)
     entries = [Peer(e, k.public) for e, k in zip(endpoints, keys, strict=True)]
     book = AddressBook(f"run-{secrets.token_hex(4)}", entries[-1], tuple(entries[:-1]), secure)
-    for node, key in enumerate(keys):
-        write_key(key_file(out, -1 if node == nodes else node), key.secret)
-    write_book(book, out / "peers.json")
+    try:
+        content = book_content(book)
+    except WrongUse as error:
+        raise WrongUse(f"with this --host the address book would be wrong: {error}") from None
+    write_files(out, book, [key.secret for key in keys])
     if as_json:
-        click.echo(json.dumps(json.loads((out / "peers.json").read_text()), indent=2))
+        click.echo(json.dumps(content, indent=2))
         return
     links = "encrypted" if book.encrypted else "not encrypted (this machine only)"
     click.echo(f"{out / 'peers.json'}: {nodes} nodes, links {links}; secret keys in {out / 'keys'}")
+
+
+def write_files(out: Path, book: AddressBook, secret_keys: list[str]) -> None:
+    """The keys, the coordinator's last, and then the book: a book without keys is of no use."""
+    try:
+        for node, secret in enumerate(secret_keys):
+            write_key(key_file(out, -1 if node == len(book.nodes) else node), secret)
+        write_book(book, out / "peers.json")
+    except OSError as error:
+        raise WrongUse(f"cannot write to {out}: {error.strerror}") from None
 
 
 def make_endpoints(hosts: list[str], port: int | None) -> list[str]:

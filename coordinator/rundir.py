@@ -37,8 +37,8 @@ def default_folder(settings: Settings) -> Path:
 
 
 def check_free(folder: Path) -> None:
-    """A finished run is never overwritten."""
-    if folder.exists() and (not folder.is_dir() or (folder / "config.json").exists()):
+    """Nothing that is there already is ever overwritten."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise WrongUse(f"{folder} exists already; choose another --out")
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import math
 from pathlib import Path
 
 import click
 
 from lppa.protocol.book import key_file, read_book, read_key
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.settings import LONGEST_WAIT
 from lppa.protocol.shell import show_errors, verbosity
 
 
@@ -40,7 +43,7 @@ from lppa.protocol.shell import show_errors, verbosity
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=click.FloatRange(min=0, min_open=True, max=LONGEST_WAIT),
     default=30.0,
     show_default=True,
     help="Seconds that the coordinator may be silent before the plan has come.",
@@ -60,6 +63,8 @@ def main(
     All that the node needs to know comes from the coordinator: start `lppa-coordinator` with the
     same peers.json, before or after the nodes.
     """
+    if math.isnan(timeout):
+        raise WrongUse("--timeout must be a number of seconds")
     book = read_book(peers)
     book.node(node)
     secret = read_key(key or key_file(peers.parent, node)) if book.encrypted else None

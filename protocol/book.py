@@ -18,6 +18,7 @@ from lppa.protocol.errors import WrongUse
 from lppa.protocol.files import write_atomically
 
 KEY_LENGTH = 40  # a CURVE key in Z85
+KEY = rf"[0-9a-zA-Z.\-:+=^!/*?&<>()\[\]{{}}@%$#]{{{KEY_LENGTH}}}"
 COORDINATOR_NAME = "coordinator"
 
 
@@ -78,14 +79,21 @@ def host_of(endpoint: str) -> str:
     return endpoint.removeprefix("tcp://").rpartition(":")[0].strip("[]")
 
 
-def write_book(book: AddressBook, path: Path) -> None:
-    """Writes peers.json in one step."""
+def book_content(book: AddressBook) -> dict[str, Any]:
+    """What stands in peers.json; raises WrongUse rather than give out a book that is none."""
     content = {
         "run": book.run,
         "secure": book.secure,
         "coordinator": asdict(book.coordinator),
         "nodes": [{"id": i, **asdict(peer)} for i, peer in enumerate(book.nodes)],
     }
+    _book(content)
+    return content
+
+
+def write_book(book: AddressBook, path: Path) -> None:
+    """Writes peers.json in one step."""
+    content = book_content(book)
     write_atomically(path, json.dumps(content, indent=2) + "\n")
 
 
@@ -97,8 +105,8 @@ def read_book(path: Path) -> AddressBook:
         raise WrongUse(f"{path} does not exist; `lppa peers N --out DIR` makes one") from None
     except (OSError, UnicodeDecodeError) as error:
         raise WrongUse(f"{path} cannot be read: {error}") from None
-    except json.JSONDecodeError as error:
-        raise WrongUse(f"{path} is not JSON: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise WrongUse(f"{path} is not JSON that can be read: {error}") from None
     try:
         return _book(content)
     except WrongUse as error:
@@ -145,7 +153,7 @@ def _peer(entry: Any, name: str) -> Peer:
         raise WrongUse(f"{name}: endpoint {endpoint!r} is not like tcp://HOST:PORT or ipc://PATH")
     if endpoint.startswith("tcp://") and not 1 <= int(endpoint.rpartition(":")[2]) <= 65535:
         raise WrongUse(f"{name}: endpoint {endpoint!r} has no such port")
-    if not isinstance(key, str) or len(key) != KEY_LENGTH:
+    if not isinstance(key, str) or not re.fullmatch(KEY, key):
         raise WrongUse(f"{name}: public_key must be a CURVE key of {KEY_LENGTH} characters")
     return Peer(endpoint, key)
 
@@ -189,6 +197,6 @@ def read_key(path: Path) -> str:
         ) from None
     if mode & 0o077:
         raise WrongUse(f"secret key {path} can be read by others; run: chmod 600 {path}")
-    if len(secret) != KEY_LENGTH:
+    if not re.fullmatch(KEY, secret):
         raise WrongUse(f"{path} holds no CURVE key of {KEY_LENGTH} characters")
     return secret

@@ -7,6 +7,7 @@ dataclass. It holds what the nodes must agree on; where a run writes and who tal
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import Any
@@ -20,24 +21,31 @@ def option(
     *,
     kind: type = str,
     choices: tuple[str, ...] = (),
+    pattern: str = "",
     least: float | None = None,
     above: float | None = None,
+    most: float | None = None,
     words: tuple[str, ...] = (),
 ) -> Any:
     """A field with what the command line and the checks need to know about it.
 
-    `least` and `above` bound a number (inclusive and exclusive); `words` are texts that a number
-    setting takes besides numbers.
+    `least` and `most` bound a number, `above` without the bound itself; `words` are texts that a
+    number setting takes besides numbers; `pattern` is what a text must look like.
     """
     about = {
         "help": help,
         "kind": kind,
         "choices": choices,
+        "pattern": pattern,
         "least": least,
         "above": above,
+        "most": most,
         "words": words,
     }
     return field(default=default, metadata=about)
+
+
+LONGEST_WAIT = 1_000_000.0  # seconds; ZeroMQ counts milliseconds in 32 bits
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,7 @@ class Settings:
         None,
         "digits (embedded), mnist, fmnist, cifar10, adult, rcv1, covtype, a .npz file, or the "
         "quadratic problem: quadratic, quadratic-shared.  [default: digits]",
+        pattern=r"digits|f?mnist|cifar10|adult|rcv1|covtype|.+\.npz|quadratic(-shared)?",
     )
     data_dir: str | None = option(
         None, "Folder of the raw data.  [default: $LPPA_DATA, else a folder of this user]"
@@ -60,6 +69,7 @@ class Settings:
         "iid",
         "How the training data is split over clients: iid, quantity:ALPHA, dirichlet:ALPHA or "
         "classes:K.",
+        pattern=r"iid|(quantity|dirichlet):[0-9.eE+-]+|classes:[0-9]+",
     )
     model: str | None = option(
         None,
@@ -109,9 +119,10 @@ class Settings:
     noise: str = option("laplace", "Noise distribution.", choices=("laplace", "gaussian"))
     beta: float = option(
         0.025,
-        "Noise scale β (Gaussian: the standard deviation is √2·β too).",
+        "Noise scale β; both kinds of noise have the standard deviation √2·β.",
         kind=float,
         least=0.0,
+        most=1e9,
     )
     noise_every: int = option(
         0, "Inject noise every K rounds; 0: at the start only.", kind=int, least=0
@@ -132,11 +143,19 @@ class Settings:
         least=0.0,
     )
     timeout: float = option(
-        60.0, "Seconds to wait for a peer before the run fails.", kind=float, above=0.0
+        60.0,
+        "Seconds to wait for a peer before the run fails.",
+        kind=float,
+        above=0.0,
+        most=LONGEST_WAIT,
     )
     # -- numbers and machines
     dtype: str = option("float32", "Number type of θ and γ.", choices=("float32", "float64"))
-    device: str = option("auto", "auto (cuda:<id mod GPUs>, else cpu), cpu, cuda or cuda:K.")
+    device: str = option(
+        "auto",
+        "auto (cuda:<id mod GPUs>, else cpu), cpu, cuda or cuda:K.",
+        pattern=r"auto|cpu|cuda(:[0-9]+)?",
+    )
     eval_every: int = option(
         5, "Rounds between evaluations; the last round is always evaluated.", kind=int, least=1
     )
@@ -148,6 +167,7 @@ class Settings:
         "Make the run reproducible. The noise is then predictable: for experiments only.",
         kind=int,
         least=0,
+        most=2**62,
     )
 
     def to_dict(self) -> dict[str, Any]:
@@ -223,18 +243,22 @@ def _checked(about: Field, value: Any) -> Any:
         raise WrongUse(f"{name} must be a text, not {value!r}")
     if rules["choices"] and value not in rules["choices"]:
         raise WrongUse(f"{name} must be one of {', '.join(rules['choices'])}, not {value!r}")
+    if rules["pattern"] and not re.fullmatch(rules["pattern"], value):
+        raise WrongUse(f"{name} cannot be {value!r}: {rules['help']}")
     return value
 
 
 def _number(name: str, value: Any, rules: Mapping[str, Any]) -> int | float | str:
     if value in rules["words"]:
         return value
-    kind, least, above = rules["kind"], rules["least"], rules["above"]
+    kind, least, above, most = (rules[key] for key in ("kind", "least", "above", "most"))
     what = "a whole number" if kind is int else "a number"
     if least is not None:
         what += f" of at least {least:g}"
     if above is not None:
         what += f" above {above:g}"
+    if most is not None:
+        what += f" and at most {most:.10g}"
     if rules["words"]:
         what += f" or {' or '.join(rules['words'])}"
     refusal = WrongUse(f"{name} must be {what}, not {value!r}")
@@ -247,6 +271,8 @@ def _number(name: str, value: Any, rules: Mapping[str, Any]) -> int | float | st
     if not math.isfinite(number) or (kind is int and float(number) != float(value)):
         raise refusal
     if (least is not None and number < least) or (above is not None and number <= above):
+        raise refusal
+    if most is not None and number > most:
         raise refusal
     return number
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import zmq
+from zmq.utils.monitor import recv_monitor_message
 
 from lppa.protocol.book import AddressBook, Peer, is_local
 from lppa.protocol.codec import COORDINATOR, MAX_FRAME
@@ -25,7 +26,9 @@ HEARTBEAT_TIMEOUT_MS = 30_000
 QUEUE = 512
 NOBODY = -2  # speaks with a key that is not in the address book
 FAREWELL = 2.0  # seconds for last words to the coordinator
-REFUSALS = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+FAILURES = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+# A peer with another key than we expect only hangs up, again and again, in the handshake.
+HANG_UPS = 3
 
 
 class SendTimeout(Exception):
@@ -110,7 +113,8 @@ class Wire:
             socket.curve_serverkey = peer.public_key.encode()
             socket.curve_secretkey = self.keys.secret.encode()
             socket.curve_publickey = self.keys.public.encode()
-        monitor = socket.get_monitor_socket(REFUSALS) if self.keys else None
+        watched = FAILURES | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
+        monitor = socket.get_monitor_socket(watched) if self.keys else None
         socket.connect(peer.endpoint.replace("//localhost:", "//127.0.0.1:"))
         self.outboxes.append(Outbox(receiver, socket, monitor))
         return self.outboxes[-1]
@@ -167,6 +171,7 @@ class Outbox:
         self.receiver = receiver
         self.socket = socket
         self.monitor = monitor
+        self.hang_ups = 0
 
     def send(self, frames: Sequence[Any], wait: bool = True) -> bool:
         """Queues a message; its arrays must not change any more. False if it was not taken."""
@@ -186,12 +191,16 @@ class Outbox:
             return None
 
     def refused(self) -> bool:
-        """Whether the receiver has turned our key down since the last call."""
-        turned_down = False
+        """Whether the two of us do not accept each other's keys, as far as is known by now."""
         while self.monitor is not None and self.monitor.poll(0):
-            self.monitor.recv_multipart()
-            turned_down = True
-        return turned_down
+            event = recv_monitor_message(self.monitor)["event"]
+            if event & FAILURES:
+                self.hang_ups = HANG_UPS
+            elif event == zmq.EVENT_DISCONNECTED:
+                self.hang_ups += 1
+            else:
+                self.hang_ups = 0
+        return self.hang_ups >= HANG_UPS
 
 
 def wait_for_any(boxes: Sequence[Inbox | Outbox], seconds: float) -> None:

@@ -1,0 +1,39 @@
+"""What images look like before any message is seen, as penalties on a guess.
+
+Only what is public: neighbouring pixels are alike, and values lie in a box.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from lppa.node.attack.target import Victim
+
+KINK = 0.01  # below this difference, in parts of the box, variation is taken to be smooth
+
+
+def total_variation(images: Tensor, victim: Victim) -> Tensor:
+    """The sum of the steps between neighbouring pixels, in parts of the box; 0 for tables."""
+    if len(victim.shape) < 3:
+        return images.new_zeros(())
+    images = images / (victim.high - victim.low)
+    steps = (images.diff(dim=-1), images.diff(dim=-2))
+    return sum(((step.square() + KINK**2).sqrt() - KINK).sum() for step in steps)
+
+
+def outside(images: Tensor, victim: Victim) -> Tensor:
+    """Half the sum of squares of what lies out of the box, in parts of the box."""
+    over = (images - victim.high).clamp(min=0) + (victim.low - images).clamp(min=0)
+    return (over / (victim.high - victim.low)).square().sum() / 2
+
+
+def far_from_mean(images: Tensor, victim: Victim) -> Tensor:
+    """Half the sum of squares of what differs from the mean example, in parts of the box."""
+    mean = victim.mean_image().to(images)
+    return ((images - mean) / (victim.high - victim.low)).square().sum() / 2
+
+
+def cosine_distance(a: Tensor, b: Tensor) -> Tensor:
+    """1 − cosine of the angle between two flat vectors."""
+    return 1 - (a * b).sum() / (a.norm() * b.norm()).clamp(min=torch.finfo(a.dtype).tiny)

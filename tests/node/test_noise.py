@@ -1,0 +1,147 @@
+"""Noise has the right shape, is drawn anew each time, and cancels to the last bit."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from lppa.node.noise import GRID_BITS, RULES, Injection, NoiseSource
+
+MANY = 400_000
+
+
+def source(distribution="laplace", beta=0.025, size=1000, dtype=torch.float32, me=0, seed=None):
+    return NoiseSource(distribution, beta, size, dtype, torch.device("cpu"), me, seed)
+
+
+class Around:
+    """The neighbours of one client in a world of three, which answers with what it is told."""
+
+    def __init__(self, me, outputs, received):
+        self.me, self.outputs, self.received = me, outputs, received
+        self.sent = {}
+
+    def exchange_noise(self, t, sent):
+        self.sent[t] = sent
+        return self.received
+
+
+@pytest.mark.parametrize("distribution", ["laplace", "gaussian"])
+@pytest.mark.parametrize("beta", [0.025, 1.0, 30.0])
+def test_both_distributions_have_mean_0_and_variance_2_beta_squared(distribution, beta):
+    draws = source(distribution, beta, MANY, seed=1).draw(1, 0).double()
+    assert float(draws.mean()) == pytest.approx(0.0, abs=0.01 * beta)
+    assert float(draws.var()) == pytest.approx(2 * beta**2, rel=0.02)
+
+
+@pytest.mark.parametrize(("distribution", "kurtosis"), [("laplace", 3.0), ("gaussian", 0.0)])
+def test_the_tails_tell_laplace_from_gaussian(distribution, kurtosis):
+    draws = source(distribution, 0.5, MANY, seed=2).draw(1, 0).double()
+    centred = draws - draws.mean()
+    excess = float((centred**4).mean() / (centred**2).mean() ** 2) - 3
+    assert excess == pytest.approx(kurtosis, abs=0.3)
+
+
+@pytest.mark.parametrize("beta", [1e-30, 0.025, 0.3, 1.0, 1000.0, 1e30])
+def test_draws_lie_on_a_grid_that_is_fine_against_beta(beta):
+    step = 2.0 ** (math.floor(math.log2(beta)) - GRID_BITS)
+    draws = source(beta=beta, seed=3).draw(1, 0).double() / step
+    assert torch.equal(draws, draws.round())
+    assert beta / 2**GRID_BITS / 2 <= step <= beta / 2**GRID_BITS
+    assert len(draws.unique()) > 0.9 * len(draws)
+
+
+@pytest.mark.parametrize("distribution", ["laplace", "gaussian"])
+@pytest.mark.parametrize("beta", [0.025, 7.0])
+def test_in_float32_what_a_client_adds_others_take_away_to_the_last_bit(distribution, beta):
+    """Sums over up to 16 neighbours, in any order, of noise in both directions."""
+    draws = [source(distribution, beta, 20_000, me=0).draw(j, 0) for j in range(1, 17)]
+    exact = sum(draw.double() for draw in draws)
+    forwards, backwards = sum(draws), sum(reversed(draws))
+    assert torch.equal(forwards.double(), exact)
+    assert torch.equal(backwards.double(), exact)
+    total = forwards.clone()
+    for draw in draws[::2] + draws[1::2]:
+        total -= draw
+    assert torch.equal(total, torch.zeros_like(total))
+
+
+def test_over_a_ring_of_clients_the_injected_noise_sums_to_nothing_at_all():
+    n, gammas = 5, []
+    sources = [source(me=i, seed=8) for i in range(n)]
+    for i in range(n):
+        before, after = (i - 1) % n, (i + 1) % n
+        world = Around(i, (after,), [sources[before].draw(i, 0)])
+        inject = Injection(RULES["lppa"], sources[i], world, 0)
+        gammas.append(inject(torch.zeros(1000), 0))
+    assert all(float(gamma.norm()) > 0 for gamma in gammas)
+    assert torch.equal(sum(gammas), torch.zeros(1000))
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+def test_no_draw_is_repeated_for_another_receiver_round_or_client(seed):
+    draws = [
+        source(me=me, seed=seed).draw(target, t)
+        for me, target, t in itertools.product(range(3), range(3), range(3))
+    ]
+    for one, other in itertools.combinations(draws, 2):
+        assert float((one == other).double().mean()) < 0.01
+        assert abs(float(np.corrcoef(one.numpy(), other.numpy())[0, 1])) < 0.2
+
+
+def test_without_a_seed_the_same_question_gets_a_new_answer():
+    mine = source()
+    assert not torch.equal(mine.draw(1, 0), mine.draw(1, 0))
+
+
+def test_with_a_seed_the_same_question_gets_the_same_answer():
+    assert torch.equal(source(seed=9).draw(1, 4), source(seed=9).draw(1, 4))
+    assert not torch.equal(source(seed=9).draw(1, 4), source(seed=10).draw(1, 4))
+
+
+def test_the_number_type_does_not_change_the_noise():
+    narrow, wide = source(seed=4).draw(1, 0), source(seed=4, dtype=torch.float64).draw(1, 0)
+    assert (narrow.dtype, wide.dtype) == (torch.float32, torch.float64)
+    # On the grid, and within eight bits of tail, every draw fits a float32 as it is.
+    assert torch.equal(narrow.double(), wide)
+
+
+def test_no_beta_is_no_noise():
+    assert torch.equal(source(beta=0.0).draw(1, 0), torch.zeros(1000))
+
+
+@pytest.mark.parametrize(
+    ("every", "expected"), [(0, [0]), (1, [0, 1, 2, 3, 4, 5]), (2, [0, 2, 4]), (5, [0, 5])]
+)
+def test_noise_enters_when_it_is_due(every, expected):
+    inject = Injection(RULES["dp"], source(), Around(0, (), []), every)
+    gamma = torch.zeros(1000)
+    due = [t for t in range(6) if not torch.equal(inject(gamma, t), gamma)]
+    assert due == expected
+
+
+def test_lppa_adds_what_it_sends_and_takes_away_what_it_receives():
+    received = [torch.full((1000,), 0.25), torch.full((1000,), 0.5)]
+    world = Around(0, (1, 2), received)
+    inject = Injection(RULES["lppa"], source(), world, 0)
+    gamma = inject(torch.zeros(1000), 0)
+    assert set(world.sent[0]) == {1, 2}
+    assert torch.equal(gamma, world.sent[0][1] + world.sent[0][2] - received[0] - received[1])
+    assert inject.norm == pytest.approx(float(gamma.double().norm()))
+
+
+def test_dsgt_adds_nothing_and_sends_nothing():
+    world, gamma = Around(0, (1, 2), []), torch.ones(1000)
+    inject = Injection(RULES["dsgt"], source(), world, 1)
+    assert torch.equal(inject(gamma, 0), gamma)
+    assert (world.sent, inject.norm) == ({}, 0.0)
+
+
+def test_injecting_leaves_the_old_gamma_as_it_was():
+    gamma = torch.ones(1000)
+    Injection(RULES["dp"], source(), Around(0, (), []), 0)(gamma, 0)
+    assert torch.equal(gamma, torch.ones(1000))

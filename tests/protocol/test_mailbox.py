@@ -1,0 +1,81 @@
+"""A message waits until it is asked for, and is handed out once."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from lppa.protocol.mailbox import Mailbox
+from lppa.protocol.messages import Model, Noise, State
+
+VECTOR = np.ones(3, np.float32)
+
+
+def state(round):
+    return State(round, VECTOR, VECTOR)
+
+
+def test_a_message_is_found_by_kind_round_and_sender_and_by_nothing_else():
+    mailbox, message = Mailbox(), state(4)
+    mailbox.put(2, message)
+    for kind, round, sender in [(Noise, 4, 2), (Model, 4, 2), (State, 3, 2), (State, 4, 1)]:
+        assert mailbox.take(kind, round, sender) is None
+    assert mailbox.take(State, 4, 2) is message
+
+
+def test_a_message_is_handed_out_once():
+    mailbox = Mailbox()
+    mailbox.put(2, state(4))
+    assert mailbox.holds(2, state(4))
+    assert len(mailbox) == 1
+    mailbox.take(State, 4, 2)
+    assert mailbox.take(State, 4, 2) is None
+    assert not mailbox.holds(2, state(4))
+    assert len(mailbox) == 0
+
+
+def test_messages_that_come_early_wait_in_any_order():
+    mailbox, order = Mailbox(), [(2, 1), (0, 2), (1, 1), (0, 1), (2, 2), (1, 2)]
+    messages = {key: state(key[0]) for key in order}
+    for round, sender in order:
+        mailbox.put(sender, messages[round, sender])
+    for round, sender in sorted(order):
+        assert mailbox.take(State, round, sender) is messages[round, sender]
+    assert len(mailbox) == 0
+
+
+def test_without_a_delay_nothing_is_due_later():
+    mailbox = Mailbox()
+    mailbox.put(0, state(0))
+    assert mailbox.next_due() is None
+
+
+def test_a_message_that_is_held_back_counts_as_there_but_cannot_be_taken_yet():
+    mailbox = Mailbox(delay=lambda: 60.0)
+    mailbox.put(1, state(0))
+    assert mailbox.holds(1, state(0))
+    assert len(mailbox) == 1
+    assert mailbox.take(State, 0, 1) is None
+    assert mailbox.next_due() == pytest.approx(60.0, abs=5.0)
+
+
+def test_a_message_that_was_held_back_comes_out_when_it_is_due_the_shorter_delay_first():
+    delays = iter([60.0, 0.05])
+    mailbox = Mailbox(delay=lambda: next(delays))
+    mailbox.put(1, state(0))
+    mailbox.put(1, state(1))
+    deadline = time.monotonic() + 20
+    while (message := mailbox.take(State, 1, 1)) is None and time.monotonic() < deadline:
+        threading.Event().wait(mailbox.next_due())
+    assert message.round == 1
+    assert mailbox.take(State, 0, 1) is None
+
+
+def test_messages_due_at_the_same_moment_do_not_get_in_each_others_way():
+    mailbox = Mailbox(delay=lambda: 0.0)
+    for sender in range(5):
+        mailbox.put(sender, state(0))
+    assert all(mailbox.take(State, 0, sender) is not None for sender in range(5))
