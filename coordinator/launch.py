@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -31,7 +31,14 @@ GRACE = 5.0
 def warm_up() -> None:
     """Starts the fork server; returns at once, while PyTorch is still being imported there."""
     fork_context().set_forkserver_preload(PRELOAD)
-    forkserver.ensure_running()
+    # Until it has set up its own handling, a Ctrl-C would end it with a traceback. The tracker goes
+    # first: starting it, which the fork server would do, clears the mask.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def fork_context() -> multiprocessing.context.ForkServerContext:

@@ -24,6 +24,7 @@ from lppa.node.stopwatch import Stopwatch
 from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.links import Neighbourhood, NetworkLinks
+from lppa.protocol.mailbox import Mailbox
 from lppa.protocol.sockets import Wire
 
 SHAPE, CLASSES, ROWS, BATCH = (1, 28, 28), 10, 2048, 256
@@ -81,7 +82,7 @@ def round_loop(
     )
     inject = Injection(lppa, source, neighbours, every=0)
     row = (1.0 / len(neighbours.inputs),) * len(neighbours.inputs)
-    links.round = 0
+    links.round, links.mailbox = 0, Mailbox()  # the rounds begin again
     return aggregate(neighbours, learner, inject, row, lambda t: 0.01, rounds, adapt_first=True)
 
 

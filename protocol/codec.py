@@ -168,6 +168,7 @@ def _arrays(specs: list[Any], frames: Sequence[Any]) -> dict[str, np.ndarray]:
             not isinstance(shape, list)
             or len(shape) > MAX_DIMENSIONS
             or not all(_is_int(n) and 0 <= n <= MAX_FRAME for n in shape)
+            or math.prod(max(1, n) for n in shape) > MAX_FRAME
         ):
             raise BadMessage(f"array {name[:40]!r} with an impossible shape")
         raw = memoryview(frame)

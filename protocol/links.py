@@ -25,6 +25,8 @@ from lppa.protocol.sockets import Inbox, Outbox, SendTimeout, Wire, describe, wa
 
 log = logging.getLogger("lppa.links")
 
+MOST_REASONS = 32  # that are told apart; a stranger could think of endlessly many
+
 
 class Stopped(LppaError):
     """The coordinator has ended the run."""
@@ -93,9 +95,14 @@ class Links:
 
     def drop(self, reason: str, sender: int | None = None) -> None:
         """Counts and logs a message that is not used."""
+        if reason not in self.dropped and len(self.dropped) >= MOST_REASONS:
+            reason = "other reasons"
         self.dropped[reason] += 1
-        whom = "an unknown sender" if sender is None else describe(sender)
-        log.warning("dropped a message from %s: %s", whom, reason)
+        # Somebody who sends nothing but nonsense must not fill the disk with it.
+        if self.dropped[reason] <= 10 or self.dropped[reason] % 1000 == 0:
+            whom = "an unknown sender" if sender is None else describe(sender)
+            count = self.dropped[reason]
+            log.warning("dropped a message from %s: %s (%d so far)", whom, reason, count)
 
     def _check(self, envelope: Envelope, speaker: int | None) -> None:
         message, around = envelope.message, self.around
@@ -106,7 +113,7 @@ class Links:
             raise BadMessage(f"a {type(message).__name__.lower()} is not expected here")
         if not self.round <= message.round <= self.round + around.nodes:
             raise BadMessage(f"round {message.round} while this node is in round {self.round}")
-        if self.mailbox.holds(envelope.sender, message):
+        if self.mailbox.has_had(envelope.sender, message):
             raise BadMessage(f"a second {type(message).__name__.lower()} for one round")
         for name, array in arrays_of(message):
             if array.dtype.name != around.dtype or array.shape != (around.size,):

@@ -22,6 +22,7 @@ class Mailbox:
 
     delay: Callable[[], float] | None = None
     _known: set[Key] = field(default_factory=set)
+    _taken: dict[tuple[type, int], int] = field(default_factory=dict)
     _ready: dict[Key, Any] = field(default_factory=dict)
     _held: list[tuple[float, int, Key, Any]] = field(default_factory=list)
     _order: count = field(default_factory=count)
@@ -36,9 +37,10 @@ class Mailbox:
             due = time.monotonic() + self.delay()
             heapq.heappush(self._held, (due, next(self._order), key, message))
 
-    def holds(self, sender: int, message: Any) -> bool:
-        """Whether a message of the same kind, round and sender is waiting already."""
-        return (type(message), message.round, sender) in self._known
+    def has_had(self, sender: int, message: Any) -> bool:
+        """Whether a message of the same kind, round and sender is waiting, or was taken."""
+        taken = self._taken.get((type(message), sender), -1)
+        return message.round <= taken or (type(message), message.round, sender) in self._known
 
     def take(self, kind: type, round: int, sender: int) -> Any | None:
         """Hands a message out, once; None if it is not there (yet)."""
@@ -49,6 +51,7 @@ class Mailbox:
         message = self._ready.pop((kind, round, sender), None)
         if message is not None:
             self._known.discard((kind, round, sender))
+            self._taken[kind, sender] = round
         return message
 
     def next_due(self) -> float | None:

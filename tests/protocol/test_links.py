@@ -178,7 +178,7 @@ def test_a_deadline_that_passes_names_the_peer_and_the_round(links):
     links.accept(Envelope(1, state(7 - 4)), None)
     links.accept(Envelope(2, Noise(3, FINE)), None)
     with pytest.raises(
-        RunFailed, match="node 0 waited 0.05 s for the state of round 3 from node 2"
+        RunFailed, match=r"node 0 waited 0.05 s for the state of round 3 from node 2"
     ):
         links.receive(State, 3, 2)
     try:

@@ -29,11 +29,12 @@ def test_a_message_is_found_by_kind_round_and_sender_and_by_nothing_else():
 def test_a_message_is_handed_out_once():
     mailbox = Mailbox()
     mailbox.put(2, state(4))
-    assert mailbox.holds(2, state(4))
+    assert mailbox.has_had(2, state(4))
     assert len(mailbox) == 1
     mailbox.take(State, 4, 2)
     assert mailbox.take(State, 4, 2) is None
-    assert not mailbox.holds(2, state(4))
+    assert mailbox.has_had(2, state(4))
+    assert not mailbox.has_had(2, state(5))
     assert len(mailbox) == 0
 
 
@@ -56,7 +57,7 @@ def test_without_a_delay_nothing_is_due_later():
 def test_a_message_that_is_held_back_counts_as_there_but_cannot_be_taken_yet():
     mailbox = Mailbox(delay=lambda: 60.0)
     mailbox.put(1, state(0))
-    assert mailbox.holds(1, state(0))
+    assert mailbox.has_had(1, state(0))
     assert len(mailbox) == 1
     assert mailbox.take(State, 0, 1) is None
     assert mailbox.next_due() == pytest.approx(60.0, abs=5.0)
