@@ -1,0 +1,58 @@
+"""Algorithm 1 in plain matrix form: what every run is compared with.
+
+Rows are clients. Written from the paper and the design alone; shares with the product only the
+gradients of the clients, and the noise that each client drew for each receiver.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from lppa.node.learner import make_learner
+from lppa.node.noise import NoiseSource
+
+
+def reference(blueprint):
+    s, n, seed = blueprint.settings, blueprint.nodes, blueprint.seed
+    W, edges = torch.from_numpy(blueprint.W).double(), blueprint.topology.edges
+    learners = [make_learner(s, i, n, seed, torch.device("cpu")) for i in range(n)]
+    size, k = learners[0].size, s.local_steps
+    steps = learners[0].steps_per_epoch if k == "epoch" else k
+
+    def gradients(theta):
+        return torch.stack([learners[i].gradient(theta[i]) for i in range(n)])
+
+    def delta(i, target, t):
+        source = NoiseSource(s.noise, s.beta, size, torch.float64, torch.device("cpu"), i, s.seed)
+        return source.draw(target, t)
+
+    def noise(t):
+        total = torch.zeros(n, size, dtype=torch.float64)
+        if s.rule == "dsgt" or (t and (s.noise_every == 0 or t % s.noise_every)):
+            return total
+        if s.rule == "dp":
+            return torch.stack([delta(i, i, t) for i in range(n)])
+        for sender, receiver in edges:
+            total[sender] += delta(sender, receiver, t)
+            total[receiver] -= delta(sender, receiver, t)
+        return total
+
+    theta = torch.stack([learner.start() for learner in learners])
+    g = gradients(theta)
+    gamma = g.clone()
+    for t in range(s.rounds):
+        lam = s.lr / (1 + s.lr_decay * t)
+        gamma = gamma + noise(t)
+        if s.mixing == "combine-then-adapt":
+            theta = W @ theta - lam * gamma
+        else:
+            theta = W @ (theta - lam * gamma)
+        g_new = gradients(theta)
+        gamma, g = W @ gamma + g_new - g, g_new
+        for _ in range(steps - 1):
+            theta = theta - lam * gamma
+            g_new = gradients(theta)
+            gamma, g = gamma + g_new - g, g_new
+    for _ in range(s.finish):
+        theta = W @ theta
+    return theta, gamma

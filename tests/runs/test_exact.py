@@ -1,0 +1,131 @@
+"""Five real processes end with exactly what Algorithm 1 says."""
+
+from __future__ import annotations
+
+import queue
+import threading
+
+import pytest
+import torch
+from reference import reference
+
+from lppa.coordinator.plan import make_blueprint
+from lppa.node.client import around, reported_failures, train
+from lppa.node.learner import make_learner
+from lppa.protocol.links import LocalLinks
+from lppa.protocol.settings import make_settings
+
+
+def assert_equals_reference(run):
+    assert run.summary["status"] == "completed", run.summary
+    for name, expected in zip(("theta", "gamma"), reference(run.blueprint), strict=True):
+        error = (run.final(name) - expected).norm() / expected.norm()
+        assert error < 1e-9, (name, float(error))
+
+
+@pytest.mark.parametrize("local_steps", [1, 3])
+@pytest.mark.parametrize("topology", ["full", "directed-ring", "irregular"])
+@pytest.mark.parametrize("rule", ["dsgt", "dp", "lppa"])
+def test_five_processes_end_where_the_reference_ends(
+    local_run, irregular, rule, topology, local_steps
+):
+    run = local_run(
+        dataset="quadratic",
+        rule=rule,
+        topology=irregular if topology == "irregular" else topology,
+        local_steps=local_steps,
+        rounds=12,
+        lr=0.05,
+        beta=0.5,
+        dtype="float64",
+        init="independent",
+        mixing="combine-then-adapt",
+        seed=7,
+    )
+    assert_equals_reference(run)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"mixing": "adapt-then-combine", "rule": "lppa", "noise_every": 1},
+        {"mixing": "adapt-then-combine", "rule": "dp", "noise_every": 3, "noise": "gaussian"},
+        {"mixing": "combine-then-adapt", "rule": "lppa", "finish": 4, "lr_decay": 0.1},
+        {"init": "common", "rule": "lppa", "weights": "uniform", "noise_every": 2},
+    ],
+)
+def test_every_variant_ends_where_the_reference_ends(local_run, irregular, settings):
+    common = {"dataset": "quadratic", "rounds": 10, "lr": 0.05, "beta": 0.5, "local_steps": 2}
+    run = local_run(dtype="float64", seed=3, topology=irregular, **{**common, **settings})
+    assert_equals_reference(run)
+
+
+@pytest.mark.parametrize("model", ["mlp", "cnn", "lenet"])
+def test_a_network_on_real_data_ends_where_the_reference_ends(local_run, irregular, model):
+    run = local_run(
+        model=model, topology=irregular, local_steps=3, rounds=4, dtype="float64", seed=5
+    )
+    assert_equals_reference(run)
+
+
+def bits(run):
+    return [run.final(name).numpy().tobytes() for name in ("theta", "gamma", "g")]
+
+
+def test_same_seeds_give_the_same_bits_whatever_the_arrival_order(local_run, irregular):
+    settings = {"topology": irregular, "rounds": 8, "local_steps": 2, "seed": 11, "noise_every": 2}
+    first = local_run(**settings)
+    assert bits(local_run(**settings)) == bits(first)
+    assert bits(local_run(**settings, latency=30)) == bits(first)
+    assert bits(local_run(**{**settings, "seed": 12})) != bits(first)
+
+
+def test_the_network_gives_the_same_bits_as_no_network(local_run, irregular, tmp_path):
+    settings = {"topology": irregular, "rounds": 6, "local_steps": 2, "seed": 2}
+    ended = run_in_threads(settings, tmp_path / "threads")
+    run = local_run(**settings)
+    for name in ("theta", "gamma"):
+        expected = torch.stack([getattr(final, name) for final in ended])
+        assert torch.equal(run.final(name), expected)
+
+
+def run_in_threads(settings, folder, nodes=5):
+    """The same training code over in-process links, one thread per client."""
+    blueprint = make_blueprint(make_settings(settings), nodes, "threads")
+    queues = [queue.SimpleQueue() for _ in range(nodes)]
+    ended = [None] * nodes
+
+    def client(i):
+        plan, cpu = blueprint.plan(i), torch.device("cpu")
+        learner = make_learner(blueprint.settings, i, nodes, blueprint.seed, cpu)
+        links = LocalLinks(around(plan, i, blueprint.settings, learner), queues)
+        report = reported_failures(lambda message: None)
+        ended[i] = train(
+            plan,
+            blueprint.settings,
+            learner,
+            links,
+            cpu,
+            folder / str(i),
+            report.report,
+            report,
+        )
+
+    threads = [threading.Thread(target=client, args=(i,)) for i in range(nodes)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return ended
+
+
+def test_encryption_changes_no_bit(local_run):
+    settings = {"dataset": "quadratic", "rounds": 5, "seed": 4}
+    plain, secret = local_run(**settings), local_run(secure=True, **settings)
+    assert secret.summary["status"] == "completed", secret.summary
+    assert bits(plain) == bits(secret)
+
+
+def test_without_a_seed_every_run_draws_its_own_noise(local_run):
+    first, second = (local_run(dataset="quadratic", rounds=2) for _ in range(2))
+    assert bits(first) != bits(second)

@@ -1,0 +1,405 @@
+"""What happens when somebody dies, hangs, gives up or talks nonsense in the middle of a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import threading
+import time
+
+import msgpack
+import numpy as np
+import pytest
+import torch
+import zmq
+from processes import Started, changed, eventually, marked, node_pids, read_lines, read_summary
+
+from lppa.coordinator.bootstrap import Roster
+from lppa.coordinator.plan import make_blueprint
+from lppa.protocol.book import read_book
+from lppa.protocol.codec import COORDINATOR, encode
+from lppa.protocol.messages import Hello, Model, State, Stop, Waiting
+from lppa.protocol.settings import make_settings
+from lppa.protocol.sockets import Wire, wait_for_any
+
+EVERY = 10
+ENDLESS = ("--dataset", "quadratic", "--rounds", 1_000_000, "--eval-every", EVERY)
+
+
+@pytest.fixture
+def started(tmp_path):
+    with Started(tmp_path) as started:
+        yield started
+
+
+def start_endless(started, out, *options):
+    """`lppa run` of three, in the middle of its work."""
+    command = started.command("lppa", "run", "-n", 3, "--out", out, *ENDLESS, *options)
+
+    def working():
+        assert command.poll() is None, command.err
+        return len(node_pids(out)) == 3 and len(read_lines(out / "metrics.jsonl")) > 3
+
+    eventually(working, what="three nodes have reported")
+    return command
+
+
+def assert_nothing_left(started, out):
+    """No process, no socket folder, no half-written file."""
+    eventually(lambda: not started.left(), what="no process is left")
+    assert node_pids(out) == {}
+    assert list(started.temporary.iterdir()) == []
+    assert [file for file in out.rglob(".*")] == []
+    for file in out.rglob("*.json"):
+        json.loads(file.read_text())
+    for file in out.rglob("*.jsonl"):
+        assert len(read_lines(file)) == len(file.read_text().splitlines())
+
+
+def last_round(out, node):
+    return read_lines(out / "nodes" / str(node) / "metrics.jsonl")[-1]["round"]
+
+
+# --- `lppa run` ---------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_node_that_is_killed_ends_the_run_and_is_named_with_its_round(started, tmp_path):
+    out = tmp_path / "run"
+    command = start_endless(started, out, "--json")
+    os.kill(node_pids(out)[1], signal.SIGKILL)
+    ended = command.end()
+    assert ended.code == 1
+    assert "Traceback" not in ended.err
+    summary = read_summary(out)
+    assert (summary["status"], summary["node"]) == ("failed", 1)
+    assert summary["round"] > 0
+    assert abs(summary["round"] - last_round(out, 1)) <= 2 * EVERY
+    assert summary["reason"] == f"node 1 was killed by SIGKILL in round {summary['round']}"
+    assert ended.errors == [f"error: the run failed: {summary['reason']}"]
+    assert json.loads(ended.out) == {**summary, "directory": str(out)}
+    assert_nothing_left(started, out)
+
+
+def assert_interrupted(started, command, out):
+    ended = command.end()
+    assert ended.code == 1
+    assert "Traceback" not in ended.err
+    summary = read_summary(out)
+    assert summary["status"] == "interrupted"
+    assert summary["round"] > 0
+    assert ended.errors == [f"error: the run was interrupted in round {summary['round']}"]
+    assert_nothing_left(started, out)
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_a_terminal_ends_a_run_as_interrupted(started, tmp_path):
+    command = start_endless(started, tmp_path / "run")
+    command.signal_group(signal.SIGINT)
+    assert_interrupted(started, command, tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_a_polite_kill_of_the_command_alone_ends_a_run_as_interrupted(started, tmp_path):
+    command = start_endless(started, tmp_path / "run")
+    command.signal(signal.SIGTERM)
+    assert_interrupted(started, command, tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_a_second_ctrl_c_does_not_stop_the_clearing_up_even_of_a_node_that_hangs(started, tmp_path):
+    out = tmp_path / "run"
+    command = start_endless(started, out)
+    os.kill(node_pids(out)[1], signal.SIGSTOP)
+    # To the command alone: as good as one from a terminal, which reaches the nodes too.
+    command.signal(signal.SIGINT)
+    eventually(lambda: set(node_pids(out)) <= {1}, what="the other nodes have ended")
+    command.signal(signal.SIGINT)
+    assert_interrupted(started, command, out)
+
+
+def test_ctrl_c_while_pytorch_is_still_being_imported_shows_no_traceback(started, tmp_path):
+    command = started.command("lppa", "run", "-n", 2, "--out", tmp_path / "run", *ENDLESS)
+    eventually(lambda: len(marked(started.mark)) >= 3, what="the fork server has been started")
+    eventually(lambda: (tmp_path / "run" / "metrics.jsonl").exists())
+    command.signal_group(signal.SIGINT)
+    ended = command.end()
+    assert ended.code == 1
+    assert "Traceback" not in ended.err, ended.err
+    assert len(ended.errors) == 1
+    assert read_summary(tmp_path / "run")["status"] == "interrupted"
+    assert_nothing_left(started, tmp_path / "run")
+
+
+# --- nodes and coordinator by hand --------------------------------------------------------------
+
+
+def start_by_hand(started, peers, out, *options, nodes=3):
+    """A coordinator and nodes over tcp, in the middle of their work."""
+    coordinator = started.coordinator(peers, out, *options)
+    members = [started.node(i, peers, "--out", out) for i in range(nodes)]
+
+    def working():
+        for process in (coordinator, *members):
+            assert process.poll() is None, process.err
+        return {line["node"] for line in read_lines(out / "metrics.jsonl")} == set(range(nodes))
+
+    eventually(working, what="all nodes have reported")
+    return coordinator, members
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_a_node_that_is_lost_by_hand_is_named_by_all_within_the_timeout(started, tmp_path, how):
+    out, timeout = tmp_path / "run", 3
+    peers = started.peers(3, *["--secure"] * (how == "stopped"))
+    coordinator, nodes = start_by_hand(started, peers, out, *ENDLESS, "--timeout", timeout)
+    lost = nodes[1]
+    lost.signal(signal.SIGSTOP if how == "stopped" else signal.SIGKILL)
+    before = time.monotonic()
+    ended = coordinator.end()
+    summary = read_summary(out)
+    assert ended.code == 1
+    assert (summary["status"], summary["node"]) == ("failed", 1)
+    # One round is what the lost node may still have sent.
+    assert 0 <= summary["round"] - last_round(out, 1) <= EVERY + 1
+    assert f"round {summary['round']}" in summary["reason"]
+    assert ended.errors == [f"error: the run failed: {summary['reason']}"]
+    for survivor in (nodes[0], nodes[2]):
+        ended = survivor.end()
+        assert ended.code == 1
+        assert "Traceback" not in ended.err
+        assert len(ended.errors) == 1
+        assert "node 1" in ended.errors[0]
+    # Three times: the deadline itself, a last word, and a machine with much else to do.
+    assert time.monotonic() - before < 3 * timeout + 10
+    if how == "stopped":
+        lost.signal(signal.SIGKILL)
+    lost.end()
+    assert_nothing_left(started, out)
+
+
+def test_a_node_that_somebody_interrupts_says_so_and_the_others_stop(started, tmp_path):
+    out = tmp_path / "run"
+    coordinator, nodes = start_by_hand(started, started.peers(3), out, *ENDLESS)
+    nodes[2].signal(signal.SIGINT)
+    ended = nodes[2].end()
+    assert ended.code == 1
+    assert "Traceback" not in ended.err
+    assert coordinator.end().code == 1
+    summary = read_summary(out)
+    assert (summary["status"], summary["node"]) == ("failed", 2)
+    assert "interrupted" in summary["reason"]
+    for survivor in nodes[:2]:
+        ended = survivor.end()
+        assert ended.code == 1
+        assert ended.errors == [f"error: {summary['reason']}"]
+    assert_nothing_left(started, out)
+
+
+def test_a_coordinator_that_is_interrupted_stops_its_nodes(started, tmp_path):
+    out = tmp_path / "run"
+    coordinator, nodes = start_by_hand(started, started.peers(2), out, *ENDLESS, nodes=2)
+    coordinator.signal(signal.SIGTERM)
+    assert coordinator.end().code == 1
+    assert read_summary(out)["status"] == "interrupted"
+    for node in nodes:
+        ended = node.end()
+        assert ended.code == 1
+        assert ended.errors == ["error: the run was interrupted"]
+    assert_nothing_left(started, out)
+
+
+def test_without_its_coordinator_every_node_finishes_with_the_same_bits(
+    started, tmp_path, local_run
+):
+    settings = {"dataset": "quadratic", "rounds": 100, "seed": 3, "latency": 20, "timeout": 30}
+    options = [text for key, value in settings.items() for text in (f"--{key}", value)]
+    out = tmp_path / "by-hand"
+    coordinator, nodes = start_by_hand(started, started.peers(3), out, *options)
+    coordinator.signal(signal.SIGKILL)
+    assert coordinator.end().code == -signal.SIGKILL
+    assert all(node.poll() is None for node in nodes), "the nodes are still at work"
+    killed = time.monotonic()
+    undisturbed = local_run(nodes=3, **settings)
+    for i, node in enumerate(nodes):
+        ended = node.end()
+        assert ended.code == 0, ended
+        assert ended.errors == []
+        folder = out / "nodes" / str(i)
+        assert last_round(out, i) == settings["rounds"]
+        torch.load(folder / "model.pt", weights_only=True)
+        state = torch.load(folder / "state.pt", weights_only=True)
+        for name in ("theta", "gamma"):
+            assert torch.equal(state[name], undisturbed.final(name)[i])
+    assert time.monotonic() - killed < settings["timeout"], "nobody waits for the dead"
+    assert not (out / "summary.json").exists()
+    eventually(lambda: not started.left(), what="no process is left")
+
+
+@pytest.mark.slow
+def test_three_commands_started_from_scratch_make_an_encrypted_run(started, tmp_path):
+    peers = started.peers(2, "--secure")
+    options = ("--dataset", "quadratic", "--rounds", 5)
+    coordinator = started.coordinator(peers, tmp_path / "run", *options)
+    nodes = [started.command("lppa-node", "--id", i, "--peers", peers) for i in range(2)]
+    for node in nodes:
+        ended = node.end()
+        assert (ended.code, ended.out) == (0, ""), ended
+    assert coordinator.end().code == 0
+    assert read_summary(tmp_path / "run")["status"] == "completed"
+    for i in range(2):
+        # On other machines there is no --out of the coordinator: the run's name is the folder's.
+        assert last_round(started.here / "runs" / "run", i) == 5
+    eventually(lambda: not started.left(), what="no process is left")
+
+
+@pytest.mark.slow
+def test_a_node_that_died_while_others_were_awaited_can_be_started_again(started, tmp_path):
+    out, peers = tmp_path / "run", started.peers(2)
+    coordinator = started.coordinator(peers, out, "--dataset", "quadratic", "--rounds", 3)
+    first = started.node(0, peers, "--out", out)
+    coordinator.says("waiting for node 1")
+    first.signal(signal.SIGKILL)
+    first.end()
+    again = []
+
+    def is_in():
+        if not again or again[-1].poll() is not None:
+            # It may take a moment until the coordinator notices that the first is gone.
+            again.append(started.node(0, peers, "--out", out))
+        return "waiting for node 1" in again[-1].err
+
+    eventually(is_in, 15, "node 0 has its place again")
+    second = started.node(1, peers, "--out", out)
+    assert [process.end().code for process in (again[-1], second, coordinator)] == [0, 0, 0]
+    assert read_summary(out)["status"] == "completed"
+
+
+def test_a_node_outside_of_its_folder_fails_in_one_line_and_the_run_names_it(started, tmp_path):
+    """A disk that takes nothing is found out by one node only."""
+    out, peers = tmp_path / "run", started.peers(2)
+    coordinator = started.coordinator(peers, out, "--dataset", "quadratic", "--rounds", 3)
+    (tmp_path / "file").write_text("mine")
+    bad = started.node(1, peers, "--out", tmp_path / "file")
+    good = started.node(0, peers, "--out", out)
+    ended = bad.end()
+    assert ended.code in (1, 2)
+    assert "Traceback" not in ended.err, ended.err
+    assert len(ended.errors) == 1
+    assert coordinator.end().code == 1
+    assert good.end().code == 1
+    summary = read_summary(out)
+    assert (summary["status"], summary["node"], summary["round"]) == ("failed", 1, 0)
+
+
+# --- nonsense -----------------------------------------------------------------------------------
+
+
+def test_two_nodes_with_different_plans_refuse_each_other_by_name(started, tmp_path):
+    """A pretended coordinator hands out two plans."""
+    peers = started.peers(2)
+    book = read_book(peers)
+    nodes = [started.node(i, peers, "--out", tmp_path / "run") for i in range(2)]
+    wire = Wire(book, COORDINATOR, None)
+    try:
+        roster = Roster(wire.inbox(), book.run, 2)
+
+        def all_there():
+            wait_for_any([roster.inbox], 0.05)
+            while (arrival := roster.inbox.receive()) is not None:
+                roster.open(arrival)
+            return not roster.missing
+
+        eventually(all_there, what="both nodes have said hello")
+        for node, lr in enumerate((0.1, 0.2)):
+            settings = make_settings({"dataset": "quadratic", "lr": lr, "seed": 1})
+            roster.send(node, make_blueprint(settings, 2, "run").plan(node))
+        for node, ended in enumerate(process.end() for process in nodes):
+            assert ended.code == 1
+            assert "Traceback" not in ended.err
+            assert f"node {1 - node} follows another plan" in ended.errors[0]
+            assert f"than node {node}" in ended.errors[0]
+    finally:
+        wire.close(0)
+    assert not (tmp_path / "run").exists()
+
+
+def nonsense(run):
+    """Frames that nobody should use: random ones, and ones that are wrong in one thing only."""
+    fine, size = np.ones(20, np.float32), 20
+    wrong = [
+        encode(State(0, np.full(size, np.nan, np.float32), fine), run, 1),
+        encode(State(1, fine[:7], fine[:7]), run, 1),
+        encode(State(2, fine.astype(np.float64), fine.astype(np.float64)), run, 1),
+        encode(State(3_000, fine, fine), run, 1),
+        encode(State(1, fine, fine), run, 77),
+        encode(State(1, fine, fine), "another run", 1),
+        encode(Stop("because I say so"), run, COORDINATOR),
+        encode(Waiting((1,)), run, 2),
+        encode(Hello("nobody", "nowhere", 1), run, 77),
+        [msgpack.packb({"version": 1}), b""],
+        [b"", b"", b""],
+        [b"\x91" * 3000],
+        [msgpack.packb("lppa")],
+        encode(Model(1, fine), run, 1)[:1],
+    ]
+    for count in range(10**9):
+        yield [secrets.token_bytes(secrets.randbelow(200)) for _ in range(1 + count % 3)]
+        yield wrong[count % len(wrong)]
+
+
+def talk(endpoints, run, enough):
+    """Sends nonsense to all endpoints until it is enough."""
+    context = zmq.Context()
+    sockets = [context.socket(zmq.DEALER) for _ in endpoints]
+    for socket, endpoint in zip(sockets, endpoints, strict=True):
+        socket.connect(endpoint)
+    for frames in nonsense(run):
+        for socket in sockets:
+            if socket.poll(0, zmq.POLLOUT):
+                socket.send_multipart(frames)
+        if enough.wait(0.005):
+            break
+    context.destroy(linger=0)
+
+
+def test_nonsense_sent_to_everybody_during_a_run_changes_no_bit(started, tmp_path, local_run):
+    settings = {"dataset": "quadratic", "rounds": 40, "seed": 5, "latency": 20}
+    options = [text for key, value in settings.items() for text in (f"--{key}", value)]
+    peers, out = started.peers(3), tmp_path / "by-hand"
+    book = read_book(peers)
+    endpoints = [peer.endpoint for peer in (*book.nodes, book.coordinator)]
+    enough = threading.Event()
+    talker = threading.Thread(target=talk, args=(endpoints, book.run, enough))
+    talker.start()
+    try:
+        coordinator = started.coordinator(peers, out, *options)
+        nodes = [started.node(i, peers, "--out", out) for i in range(3)]
+        ended = [process.end() for process in (*nodes, coordinator)]
+    finally:
+        enough.set()
+        talker.join()
+    assert [process.code for process in ended] == [0, 0, 0, 0], ended
+    assert read_summary(out)["status"] == "completed"
+    undisturbed = local_run(nodes=3, **settings)
+    for i in range(3):
+        state = torch.load(out / "nodes" / str(i) / "state.pt", weights_only=True)
+        for name in ("theta", "gamma"):
+            assert torch.equal(state[name], undisturbed.final(name)[i])
+        dropped = read_lines(out / "nodes" / str(i) / "metrics.jsonl")[-1]["dropped"]
+        assert sum(dropped.values()) > 20
+        assert len(dropped) > 3, "many kinds of nonsense were told apart"
+        assert "dropped a message" in (out / "nodes" / str(i) / "node.log").read_text()
+
+
+def test_a_node_of_another_run_at_a_neighbours_door_harms_nobody(started, tmp_path):
+    """Its book has the run's addresses and the wrong name, so that it dials into a running run."""
+    out, peers = tmp_path / "run", started.peers(2)
+    options = ("--dataset", "quadratic", "--rounds", 60, "--latency", 40)
+    coordinator, nodes = start_by_hand(started, peers, out, *options, nodes=2)
+    stranger = started.node(0, changed(peers, lambda content: content.update(run="last-week")))
+    assert stranger.end().code == 2
+    assert [process.end().code for process in (*nodes, coordinator)] == [0, 0, 0]
