@@ -10,7 +10,10 @@ from torch import Tensor
 
 from lppa.node.attack.target import Victim
 
-KINK = 0.01  # below this difference, in parts of the box, variation is taken to be smooth
+KINK = 0.05  # below this difference, in parts of the box, variation is taken to be smooth
+
+SPREAD = 0.6  # the part of the largest possible variance that pixels have
+LEAST = 0.01  # no pixel is taken to be more constant than this
 
 
 def total_variation(images: Tensor, victim: Victim) -> Tensor:
@@ -28,10 +31,17 @@ def outside(images: Tensor, victim: Victim) -> Tensor:
     return (over / (victim.high - victim.low)).square().sum() / 2
 
 
-def far_from_mean(images: Tensor, victim: Victim) -> Tensor:
-    """Half the sum of squares of what differs from the mean example, in parts of the box."""
+def unlike_the_mean(images: Tensor, victim: Victim) -> Tensor:
+    """−log of a normal prior around the mean example.
+
+    The mean also tells how far values stray from it: a number in [0, 1] of mean m has a variance
+    of at most m (1 − m), so that a border which is always black stays so.
+    """
+    width = victim.high - victim.low
     mean = victim.mean_image().to(images)
-    return ((images - mean) / (victim.high - victim.low)).square().sum() / 2
+    share = ((mean - victim.low) / width).clamp(0, 1)
+    variance = SPREAD * (share * (1 - share)).clamp(min=LEAST)
+    return (((images - mean) / width).square() / (2 * variance)).sum()
 
 
 def cosine_distance(a: Tensor, b: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from lppa.node.attack.descent import Lbfgs, SignedAdam
 from lppa.node.attack.guess import Guess
 from lppa.node.attack.labels import label_guesses
-from lppa.node.attack.priors import cosine_distance, far_from_mean, outside, total_variation
+from lppa.node.attack.priors import cosine_distance, outside, total_variation, unlike_the_mean
 from lppa.node.attack.problem import Problem
 from lppa.node.attack.restarts import Options, Patience, Reconstruction, search
 from lppa.node.attack.target import Target, Victim
@@ -21,10 +21,8 @@ COSINE_STEPS = 600
 COSINE_VARIATION = 1e-4
 
 LIKELIHOOD_STEPS = 60
-SMOOTHNESS = 8.0
-"""How much −log prior a step of the whole box between two pixels costs: exp(−8 |step|)."""
-SPREAD = 0.3
-"""How far pixels lie from the mean image, in parts of the box."""
+SMOOTHNESS = 1.0
+"""How much −log prior a step of the whole box between two pixels costs: exp(−|step|)."""
 WALL = 1e3
 """−log prior of a pixel that is out of the box by the box's whole width, times two."""
 EXACT = 1e-3
@@ -77,7 +75,7 @@ def likelihood(target: Target, victim: Victim, options: Options) -> Reconstructi
         images, labels = guess.read(row, fixed)
         misfit = (problem.gradient(images, labels) - problem.vector).square().sum()
         prior = SMOOTHNESS * total_variation(images, victim) + WALL * outside(images, victim)
-        prior = prior + far_from_mean(images, victim) / SPREAD**2
+        prior = prior + unlike_the_mean(images, victim)
         return misfit / (2 * sigma**2) + prior
 
     restarts = options.restarts

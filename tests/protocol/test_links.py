@@ -8,7 +8,7 @@ import secrets
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import msgpack
 import numpy as np
@@ -177,14 +177,10 @@ def test_messages_that_come_early_wait_for_their_round(links):
 def test_a_deadline_that_passes_names_the_peer_and_the_round(links):
     links.accept(Envelope(1, state(7 - 4)), None)
     links.accept(Envelope(2, Noise(3, FINE)), None)
-    with pytest.raises(
-        RunFailed, match=r"node 0 waited 0.05 s for the state of round 3 from node 2"
-    ):
+    with pytest.raises(RunFailed) as failure:
         links.receive(State, 3, 2)
-    try:
-        links.receive(State, 3, 2)
-    except RunFailed as error:
-        assert (error.node, error.round) == (2, 3)
+    said = "node 0 waited 0.05 s for the state of round 3 from node 2"
+    assert (str(failure.value), failure.value.node, failure.value.round) == (said, 2, 3)
 
 
 def test_a_message_that_is_held_back_is_waited_for_and_not_missed():
@@ -258,7 +254,7 @@ def world_of(**options):
 def raw_socket(endpoint):
     """A stranger with a socket."""
     with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
-        dealer.linger = 0
+        dealer.linger, dealer.sndtimeo = 0, 5000
         dealer.connect(endpoint)
         yield dealer
 
@@ -352,7 +348,9 @@ def test_a_stranger_without_a_key_does_not_get_through_an_encrypted_door():
         world_of(secure=True, timeout=1.0) as world,
         raw_socket(world.book.nodes[0].endpoint) as stranger,
     ):
-        stranger.send_multipart([bytes(memoryview(f)) for f in encode(state(0), RUN, 1)])
+        # ZeroMQ may have given the connection up by now, and then takes nothing any more.
+        with suppress(zmq.Again):
+            stranger.send_multipart([bytes(memoryview(f)) for f in encode(state(0), RUN, 1)])
         with pytest.raises(RunFailed, match="waited 1 s for the state of round 0 from node 1"):
             world.me.receive(State, 0, 1)
         assert not world.me.dropped

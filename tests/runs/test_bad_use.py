@@ -346,6 +346,7 @@ def test_a_book_with_another_key_of_the_coordinator_says_that_it_is_the_key(
     assert "key" in ended.errors[0], ended
 
 
+@pytest.mark.slow
 def test_neighbours_with_different_keys_for_one_node_name_each_other(started, secure, tmp_path):
     """Node 1's book has another key for node 0 than the coordinator's and node 0's own."""
     out = tmp_path / "run"
@@ -364,6 +365,7 @@ def test_neighbours_with_different_keys_for_one_node_name_each_other(started, se
 # --- who is there -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_is_not_there_is_named_with_its_address(started, peers):
     where = json.loads(peers.read_text())["coordinator"]["endpoint"]
     ended = started.command("lppa-node", "--id", 0, "--peers", peers, "--timeout", 1).end()
@@ -382,6 +384,7 @@ def test_a_port_in_use_is_named(started, peers, who, tmp_path):
     assert_refused(started, ended, f"{who} cannot listen on {endpoint}")
 
 
+@pytest.mark.slow
 def test_nodes_that_do_not_come_are_named(started, peers, tmp_path):
     out = tmp_path / "run"
     coordinator = started.coordinator(peers, out, *TINY, "--timeout", 4)

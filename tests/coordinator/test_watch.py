@@ -1,0 +1,288 @@
+"""The coordinator finds out who failed and where, and no report can stop it."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import numpy as np
+import pytest
+
+from lppa.coordinator.bootstrap import Roster, bootstrap
+from lppa.coordinator.plan import make_blueprint
+from lppa.coordinator.rundir import RunDirectory
+from lppa.coordinator.watch import Watch, find_culprit
+from lppa.protocol.book import AddressBook, Peer
+from lppa.protocol.codec import COORDINATOR, decode, encode
+from lppa.protocol.errors import RunFailed
+from lppa.protocol.messages import Done, Failed, Hello, Metrics, Plan, Progress, Refuse, State
+from lppa.protocol.settings import make_settings
+from lppa.protocol.sockets import Wire, new_keys
+
+NODES, RUN = 3, "run-1"
+TOTALS = {"seconds": {"total": 1.0}, "bytes": {"noise": 1, "state": 2}}
+VALUES = {"accuracy": 0.5, "loss": 1.0, "gamma_norm": 1.0, "noise_to_gradient": 0.0, **TOTALS}
+
+
+# --- who is at fault ----------------------------------------------------------------------------
+
+
+def culprit(failures=(), dead=(), rounds=(7, 8, 9, 7, 7), outstanding=()):
+    error = find_culprit(
+        {node: Failed(*rest) for node, *rest in failures},
+        dict(dead),
+        dict(enumerate(rounds)),
+        set(outstanding),
+        30.0,
+    )
+    assert isinstance(error, RunFailed)
+    return error.node, error.round, str(error)
+
+
+def waited(node, round, for_whom):
+    return node, round, f"node {node} waited for node {for_whom}", for_whom
+
+
+def test_a_nodes_own_word_counts_most():
+    node, round, reason = culprit(
+        failures=[waited(0, 5, 2), (2, 4, "training diverged", -1), waited(1, 5, 2)],
+        dead=[(1, "was killed by SIGKILL")],
+    )
+    assert (node, round) == (2, 4)
+    assert reason == "node 2 failed in round 4: training diverged"
+
+
+def test_of_two_that_failed_by_themselves_the_earlier_is_named():
+    failures = [(0, 6, "theta is no longer finite", -1), (1, 5, "gamma is no longer finite", -1)]
+    assert culprit(failures)[:2] == (1, 5)
+
+
+def test_a_process_that_was_killed_is_named_with_the_round_it_had_reached():
+    node, round, reason = culprit(
+        failures=[waited(0, 9, 2), waited(1, 9, 2)],
+        dead=[(0, "ended with exit code 1"), (2, "was killed by SIGKILL")],
+    )
+    assert (node, round) == (2, 9)
+    assert reason == "node 2 was killed by SIGKILL in round 9"
+
+
+def test_a_node_that_only_followed_is_not_taken_for_the_cause():
+    """Nodes end with an error of their own when one is lost; the one without a word is it."""
+    failures = [waited(0, 5, 4), waited(1, 6, 0), waited(2, 7, 1), waited(3, 8, 2)]
+    node, round, reason = culprit(failures)
+    assert (node, round) == (4, 5)
+    assert "node 4 was lost in round 5" in reason
+
+
+def test_the_one_that_most_waited_for_is_named():
+    failures = [waited(0, 5, 3), waited(1, 5, 4), waited(2, 5, 4)]
+    assert culprit(failures)[:2] == (4, 5)
+
+
+def test_two_that_blame_each_other_are_both_in_the_reason():
+    node, round, reason = culprit([waited(0, 0, 1), waited(1, 0, 0)])
+    assert node in (0, 1)
+    assert round == 0
+    assert "node 0" in reason
+    assert "node 1" in reason
+
+
+def test_when_nobody_says_anything_all_who_are_missing_are_named():
+    node, round, reason = culprit(outstanding=[1, 2])
+    assert (node, round) == (1, 8)
+    assert reason == "nodes 1, 2 said nothing for 30 s"
+
+
+# --- over real sockets --------------------------------------------------------------------------
+
+
+class World:
+    """A coordinator and its nodes' ways to it, all in one process."""
+
+    def __init__(self, timeout=20.0, deaths=None):
+        probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(NODES + 1)]
+        peers = [
+            Peer(f"tcp://127.0.0.1:{probe.getsockname()[1]}", new_keys().public) for probe in probes
+        ]
+        for probe in probes:
+            probe.close()
+        self.book = AddressBook(RUN, peers[-1], tuple(peers[:-1]))
+        self.wires = [Wire(self.book, COORDINATOR, None)]
+        settings = make_settings({"dataset": "quadratic", "seed": 1})
+        self.blueprint = make_blueprint(settings, NODES, "run")
+        self.roster = Roster(self.wires[0].inbox(), RUN, NODES)
+        self.nodes = [self.node(i) for i in range(NODES)]
+        for i, node in enumerate(self.nodes):
+            node.send(encode(Hello(f"instance-{i}", "here", i), RUN, i))
+        bootstrap(self.roster, self.blueprint, 20.0, lambda missing: None, lambda: None)
+        self.watch = Watch(self.roster, self.blueprint.plan, timeout, deaths or (lambda: {}))
+        self.metrics, self.rows = [], []
+
+    def node(self, node):
+        self.wires.append(Wire(self.book, node, None))
+        return self.wires[-1].outbox(COORDINATOR, 20.0)
+
+    def send(self, node, message):
+        self.nodes[node].send(encode(message, RUN, node))
+
+    def report(self, round, skip=()):
+        for node in set(range(NODES)) - set(skip):
+            self.send(node, Metrics(round, VALUES, np.ones(8), np.zeros(8)))
+
+    def finish(self):
+        for node in range(NODES):
+            self.send(node, Done(10, TOTALS))
+
+    def follow(self):
+        self.watch.follow(
+            lambda node, message: self.metrics.append((node, message.round)),
+            self.rows.append,
+            lambda rounds, alive: None,
+        )
+
+    def answer(self, node):
+        assert self.nodes[node].socket.poll(20_000)
+        return decode(self.nodes[node].receive(), RUN).message
+
+
+@pytest.fixture
+def world_of():
+    worlds = []
+
+    def make(**options):
+        worlds.append(World(**options))
+        return worlds[-1]
+
+    yield make
+    for world in worlds:
+        for wire in world.wires:
+            wire.close(0)
+
+
+def test_a_run_is_over_when_all_are_done_and_its_rows_are_there(world_of):
+    world = world_of()
+    world.report(5)
+    world.report(10)
+    world.finish()
+    world.follow()
+    assert [row["round"] for row in world.rows] == [5, 10]
+    assert sorted(world.metrics) == [(node, round) for node in range(NODES) for round in (5, 10)]
+
+
+BROKEN = {
+    "no figures": Metrics(5, {}, np.ones(8), np.zeros(8)),
+    "a figure that is text": Metrics(5, {**VALUES, "loss": "low"}, np.ones(8), np.zeros(8)),
+    "a figure that is missing": Metrics(
+        5, {k: v for k, v in VALUES.items() if k != "accuracy"}, np.ones(8), np.zeros(8)
+    ),
+    "a figure that is not finite": Metrics(
+        5, {**VALUES, "gamma_norm": float("nan")}, np.ones(8), np.zeros(8)
+    ),
+    "a figure that JSON cannot hold": Metrics(5, {**VALUES, "x": b"x"}, np.ones(8), np.zeros(8)),
+    "a further figure that is not finite": Metrics(
+        5, {**VALUES, "x": {"y": float("inf")}}, np.ones(8), np.zeros(8)
+    ),
+    "a sketch of another length": Metrics(5, VALUES, np.ones(7), np.zeros(7)),
+    "two sketches of two lengths": Metrics(5, VALUES, np.ones(8), np.zeros(7)),
+    "a sketch that is a matrix": Metrics(5, VALUES, np.ones((2, 4)), np.zeros((2, 4))),
+    "a sketch that is not finite": Metrics(5, VALUES, np.full(8, np.inf), np.zeros(8)),
+    "totals that are none": Metrics(5, {**VALUES, "bytes": [1]}, np.ones(8), np.zeros(8)),
+    "an end without totals": Done(5, {}),
+    "a message for somebody else": State(5, np.ones(8), np.ones(8)),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_no_report_can_stop_the_coordinator(world_of, tmp_path, what):
+    world = world_of()
+    directory = RunDirectory(tmp_path / "run", world.blueprint)
+    world.report(5, skip=[1])
+    world.send(1, BROKEN[what])
+    world.report(10)
+    world.finish()
+    world.watch.follow(directory.metrics, world.rows.append, lambda rounds, alive: None)
+    directory.metrics_file.close()
+    assert world.rows[-1]["round"] == 10
+    for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines():
+        json.loads(line, parse_constant=pytest.fail)
+
+
+def test_a_report_cannot_claim_to_be_another_nodes(world_of, tmp_path):
+    directory = RunDirectory(tmp_path / "run", world_of().blueprint)
+    directory.metrics(1, Metrics(5, {**VALUES, "node": 0, "round": 99}, np.ones(8), np.zeros(8)))
+    directory.metrics_file.close()
+    line = json.loads((tmp_path / "run" / "metrics.jsonl").read_text())
+    assert (line["node"], line["round"]) == (1, 5)
+
+
+def test_another_connection_cannot_speak_for_a_node(world_of):
+    world = world_of()
+    forger = world.node(1)
+    forger.send(encode(Failed(3, "I give up", -1), RUN, 1))
+    forger.send(encode(Done(3, TOTALS), RUN, 1))
+    world.report(10)
+    world.finish()
+    world.follow()
+    assert world.rows[-1]["round"] == 10
+    assert world.watch.collection.done[1].round == 10
+
+
+def test_a_second_process_with_one_id_is_refused_and_the_first_keeps_its_place(world_of):
+    world = world_of()
+    second = world.node(1)
+    second.send(encode(Hello("another", "elsewhere", 99), RUN, 1))
+    world.report(10)
+    world.finish()
+    world.follow()
+    assert second.socket.poll(20_000)
+    refusal = decode(second.receive(), RUN).message
+    assert refusal == Refuse("node 1 is here already, as process 1 on here")
+
+
+def test_a_node_whose_plan_was_lost_gets_it_again(world_of):
+    world = world_of()
+    first = world.answer(2)
+    while not isinstance(first, Plan):
+        first = world.answer(2)
+    world.send(2, Hello("instance-2", "here", 2))
+    world.finish()
+    world.follow()
+    assert world.answer(2) == first == world.blueprint.plan(2)
+
+
+def test_a_node_that_says_that_it_failed_ends_the_run_with_its_reason(world_of):
+    world = world_of()
+    world.send(1, Progress(4))
+    world.send(2, Failed(4, "training diverged", -1))
+    with pytest.raises(RunFailed, match="node 2 failed in round 4: training diverged") as failure:
+        world.follow()
+    assert (failure.value.node, failure.value.round) == (2, 4)
+
+
+def test_a_process_that_dies_is_named_with_the_round_that_it_had_reached(world_of):
+    world = world_of(deaths=lambda: {1: "was killed by SIGKILL"})
+    world.send(1, Progress(6))
+    world.send(0, Failed(7, "node 0 waited 20 s for node 1", 1))
+    world.send(2, Failed(7, "node 2 waited 20 s for node 1", 1))
+    with pytest.raises(RunFailed, match="node 1 was killed by SIGKILL in round 6"):
+        world.follow()
+
+
+def test_a_process_that_dies_after_it_was_done_harms_nobody(world_of):
+    world = world_of()
+    world.watch.deaths = lambda: (
+        {1: "ended with exit code 1"} if world.watch.collection.done else {}
+    )
+    world.finish()
+    world.follow()
+    assert set(world.watch.collection.done) == set(range(NODES))
+
+
+def test_silence_ends_the_run_and_names_those_who_were_not_done(world_of):
+    world = world_of(timeout=0.2)
+    world.send(0, Done(10, TOTALS))
+    world.send(2, Progress(3))
+    with pytest.raises(RunFailed) as failure:
+        world.follow()
+    assert str(failure.value) == "nodes 1, 2 said nothing for 0.2 s"
+    assert failure.value.node == 1
