@@ -10,6 +10,7 @@ import click
 COMMANDS = {
     "run": ("lppa.coordinator.run_command:run", "Run an experiment on this machine."),
     "peers": ("lppa.coordinator.peers_command:peers", "Write peers.json and the key files."),
+    "attack": ("lppa.node.attack.command:attack", "Attack what attacker nodes recorded."),
     "bench": ("lppa.coordinator.bench_command:bench", "Measure speed as ratios in one run."),
     "datasets": ("lppa.node.datasets.command:datasets", "List or fetch data sets."),
     "models": ("lppa.node.models_command:models", "List the networks and their sizes."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -14,8 +15,9 @@ from lppa.coordinator.options import settings_options
 from lppa.coordinator.plan import make_blueprint
 from lppa.coordinator.run import run_local
 from lppa.coordinator.rundir import check_free, default_folder
+from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
-from lppa.protocol.shell import show_errors, verbosity
+from lppa.protocol.shell import call_lppa, lppa_output, numbers, show_errors, verbosity
 
 
 @click.command(epilog="Example: lppa run -n 5 --rule lppa --topology ring --rounds 50 --seed 1")
@@ -25,25 +27,71 @@ from lppa.protocol.shell import show_errors, verbosity
     type=click.Path(path_type=Path),
     help="The run's directory.  [default: runs/<time>-<rule>-<dataset>]",
 )
+@click.option("--attacker", help="Nodes that record what they see, by commas.")
+@click.option("--attack", help="What they do with it after the run: see `lppa attack --help`.")
+@click.option("--victim", type=int, default=0, show_default=True, help="Whom they attack.")
 @click.option("--secure", is_flag=True, help="Encrypt the links, although they are local.")
 @click.option("--json", "as_json", is_flag=True, help="Print summary.json on standard output.")
 @verbosity
 @show_errors
 @settings_options
-def run(nodes: int, out: Path | None, secure: bool, as_json: bool, settings: Settings) -> None:
+def run(
+    nodes: int,
+    out: Path | None,
+    attacker: str | None,
+    attack: str | None,
+    victim: int,
+    secure: bool,
+    as_json: bool,
+    settings: Settings,
+) -> None:
     """Run an experiment with every client as a process of its own on this machine."""
     folder = out or default_folder(settings)
     check_free(folder)
     blueprint = make_blueprint(settings, nodes, folder.name)
+    attackers = check_attack(attacker, attack, victim, nodes)
     warm_up()
     quiet = click.get_current_context().meta["quiet"]
     try:
         summary = run_local(
-            blueprint, folder, choose_display(settings.rounds + settings.finish, quiet), secure
+            blueprint,
+            folder,
+            choose_display(settings.rounds + settings.finish, quiet),
+            secure,
+            attackers,
         )
     finally:
         stop_fork_server()
-    finish(summary, folder, as_json)
+    if attack is None or summary["status"] != "completed":
+        finish(summary, folder, as_json)
+        return
+    options = ["attack", str(folder), "--attack", attack, "--victim", str(victim)]
+    if as_json:
+        summary["attacks"] = json.loads(lppa_output(*options, "--json"))
+        finish(summary, folder, as_json)
+    else:
+        finish(summary, folder, as_json)
+        sys.exit(call_lppa(*options))
+
+
+def check_attack(
+    attacker: str | None, attack: str | None, victim: int, nodes: int
+) -> tuple[int, ...]:
+    """The attackers' ids; what cannot be attacked is refused before anything starts."""
+    if attacker is None:
+        if attack is not None:
+            raise WrongUse("--attack needs to know which node attacks: --attacker ID")
+        return ()
+    attackers = tuple(numbers(attacker, "--attacker"))
+    for node in (*attackers, victim):
+        if not 0 <= node < nodes:
+            raise WrongUse(f"there is no node {node} in a run of {nodes}: ids are 0 to {nodes - 1}")
+    if attack is not None:
+        if victim in attackers:
+            raise WrongUse(f"node {victim} cannot be attacker and victim at once")
+        # By name, like the nodes themselves: this package does not know theirs.
+        importlib.import_module("lppa.node.attack.run").parse_attacks(attack)
+    return attackers
 
 
 def finish(summary: dict, folder: Path, as_json: bool) -> None:

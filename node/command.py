@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ import click
 from lppa.protocol.book import key_file, read_book, read_key
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import LONGEST_WAIT
-from lppa.protocol.shell import show_errors, verbosity
+from lppa.protocol.shell import call_lppa, show_errors, verbosity
 
 
 @click.command(
@@ -42,6 +43,12 @@ from lppa.protocol.shell import show_errors, verbosity
     help="Folder of the raw data on this machine, if not where the coordinator says.",
 )
 @click.option(
+    "--attack",
+    help="Be an honest-but-curious attacker: follow the protocol, record what passes, and attack "
+    "it after the run; see `lppa attack --help`.",
+)
+@click.option("--victim", type=int, default=0, show_default=True, help="Whom to attack.")
+@click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True, max=LONGEST_WAIT),
     default=30.0,
@@ -56,6 +63,8 @@ def main(
     key: Path | None,
     out: Path | None,
     data_dir: Path | None,
+    attack: str | None,
+    victim: int,
     timeout: float,
 ) -> None:
     """Take part in a run as one client.
@@ -72,4 +81,12 @@ def main(
     # Imported late: PyTorch takes seconds, and wrong use should be told at once.
     from lppa.node.client import run_node
 
-    run_node(book, node, secret, out, timeout, data_dir)
+    if attack is not None:
+        from lppa.node.attack.run import parse_attacks
+
+        parse_attacks(attack)
+        book.node(victim)
+    folder = run_node(book, node, secret, out, timeout, data_dir, record=attack is not None)
+    if attack is not None:
+        options = ["--attack", attack, "--victim", str(victim), "--attackers", str(node)]
+        sys.exit(call_lppa("attack", str(folder), *options))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import signal
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable
@@ -12,7 +13,10 @@ from typing import Any
 
 import click
 
-from lppa.protocol.errors import LppaError
+from lppa.protocol.errors import LppaError, WrongUse
+
+
+LPPA = (sys.executable, "-c", "from lppa.coordinator.cli import main; main(prog_name='lppa')")
 
 
 def verbosity(command: Callable) -> Callable:
@@ -65,6 +69,27 @@ def show_errors(command: Callable) -> Callable:
             sys.exit(1)
 
     return wrapped
+
+
+def numbers(text: str, option: str) -> list[int]:
+    """Whole numbers by commas, as in `--attackers 1,3`."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise WrongUse(f"{option} must be whole numbers by commas, not {text!r}") from None
+
+
+def call_lppa(*arguments: str) -> int:
+    """Runs another `lppa` command in a process of its own and returns its exit code."""
+    return subprocess.call([*LPPA, *arguments])
+
+
+def lppa_output(*arguments: str) -> str:
+    """What another `lppa` command prints; leaves with its exit code if it fails."""
+    ended = subprocess.run([*LPPA, *arguments], stdout=subprocess.PIPE, text=True)
+    if ended.returncode:
+        sys.exit(ended.returncode)
+    return ended.stdout
 
 
 def _interrupt(signum: int, frame: Any) -> None:

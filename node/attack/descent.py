@@ -14,17 +14,16 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.func import grad_and_value, vmap
 
 Objective = Callable[[Tensor, Tensor], Tensor]
-"""One restart's unknowns (flat) and what is fixed for it, to its loss."""
+"""Unknowns, a row for each restart, and what is fixed for each, to the loss of each."""
 
 
 class Descent:
     """Restarts on their way down: `point` and `loss` now, `best` and `best_loss` so far."""
 
     def __init__(self, objective: Objective, start: Tensor, fixed: Tensor) -> None:
-        self._evaluate_rows = vmap(grad_and_value(objective))
+        self.objective = objective
         self.fixed = fixed
         self.point = start
         self.slope, self.loss = self.evaluate(start)
@@ -32,8 +31,11 @@ class Descent:
 
     def evaluate(self, point: Tensor) -> tuple[Tensor, Tensor]:
         """Gradient and loss of each row."""
-        slope, loss = self._evaluate_rows(point, self.fixed)
-        return slope.detach(), loss.detach()
+        point = point.detach().requires_grad_()
+        with torch.enable_grad():
+            loss = self.objective(point, self.fixed)
+            (slope,) = torch.autograd.grad(loss.sum(), point)
+        return slope, loss.detach()
 
     def move(self, point: Tensor, slope: Tensor, loss: Tensor) -> None:
         """Stand at a point, and remember it where it is the lowest so far (NaN never is)."""
@@ -102,20 +104,17 @@ class Lbfgs(Descent):
         used = min(self.count, self.history)
         s, y = self.s[:, :used], self.y[:, :used]
         # Slots are overwritten in turn; the triangle below needs them oldest first.
-        order = (torch.arange(used) + (self.count if self.count > used else 0)) % used
-        sy, yy = self.sy[:, order[:, None], order], self.yy[:, order[:, None], order]
+        turn = self.count % used
+        sy, yy = (m[:, :used, :used].roll((-turn, -turn), (1, 2)) for m in (self.sy, self.yy))
+        p, q = (_products(m, self.slope).roll(-turn, 1).double() for m in (s, y))
         diagonal = sy.diagonal(dim1=1, dim2=2)
         triangle = sy.triu() + torch.diag_embed((diagonal == 0).double())
         scale = self.scale[:, None]
-        p = (s @ self.slope[:, :, None])[:, order].double()
-        q = (y @ self.slope[:, :, None])[:, order, 0].double()
-        w = torch.linalg.solve_triangular(triangle, p, upper=True)[..., 0]
-        v = diagonal * w + scale * ((yy @ w[..., None])[..., 0] - q)
+        w = torch.linalg.solve_triangular(triangle, p[..., None], upper=True)[..., 0]
+        v = diagonal * w + scale * (_sum(yy, w) - q)
         v = torch.linalg.solve_triangular(triangle.mT, v[..., None], upper=False)[..., 0]
-        back = order.argsort()
-        v, w = v[:, back].to(s), (scale * w)[:, back].to(s)
-        along = (s.mT @ v[..., None])[..., 0] - (y.mT @ w[..., None])[..., 0]
-        return -(scale.to(s) * self.slope + along)
+        v, w = v.roll(turn, 1).to(s), (scale * w).roll(turn, 1).to(s)
+        return -(scale.to(s) * self.slope + _sum(s, v) - _sum(y, w))
 
     def _remember(self, s: Tensor, y: Tensor) -> None:
         """Add a pair; where it shows no curvature upwards, a pair of zeros, which does nothing."""
@@ -125,9 +124,9 @@ class Lbfgs(Descent):
         self.s[:, slot], self.y[:, slot] = s, y
         self.count += 1
         used = min(self.count, self.history)
-        self.sy[:, :used, slot] = (self.s[:, :used] @ y[..., None])[..., 0].double()
-        self.sy[:, slot, :used] = (self.y[:, :used] @ s[..., None])[..., 0].double()
-        yy = (self.y[:, :used] @ y[..., None])[..., 0].double()
+        self.sy[:, :used, slot] = _products(self.s[:, :used], y).double()
+        self.sy[:, slot, :used] = _products(self.y[:, :used], s).double()
+        yy = _products(self.y[:, :used], y).double()
         self.yy[:, :used, slot] = self.yy[:, slot, :used] = yy
         ratio = self.sy[:, slot, slot] / self.yy[:, slot, slot]
         self.scale = torch.where(curved, ratio, self.scale)
@@ -190,3 +189,14 @@ class SignedAdam(Descent):
         spread = (self.second / (1 - 0.999**self.count)).sqrt()
         point = self.box(self.point - rate * mean / (spread + 1e-8))
         self.move(point, *self.evaluate(point))
+
+
+# Rows times matrices: for many matrices at once, several times as fast as matrices times columns.
+def _products(vectors: Tensor, other: Tensor) -> Tensor:
+    """The product of each of a restart's vectors with another one."""
+    return (other[:, None] @ vectors.mT)[:, 0]
+
+
+def _sum(vectors: Tensor, weights: Tensor) -> Tensor:
+    """The weighted sum of a restart's vectors."""
+    return (weights[:, None] @ vectors)[:, 0]

@@ -46,8 +46,8 @@ def match_squares(
 ) -> Reconstruction:
     """L-BFGS from random starts on ‖gradient of the guess − vector‖²."""
 
-    def distance(row: Tensor, fixed: Tensor) -> Tensor:
-        return (problem.gradient(*guess.read(row, fixed)) - problem.vector).square().sum()
+    def distance(rows: Tensor, fixed: Tensor) -> Tensor:
+        return (problem.gradient(*guess.read(rows, fixed)) - problem.vector).square().sum(1)
 
     restarts = options.restarts
     start = guess.random(restarts, options.seed)

@@ -21,17 +21,17 @@ class Guess:
         self.pixels = math.prod(problem.shape)
         self.logits = math.prod(problem.label_shape)
 
-    def read(self, row: Tensor, fixed: Tensor) -> tuple[Tensor, Tensor]:
-        """Images and label probabilities."""
-        images = row[: self.pixels].view(self.problem.shape)
+    def read(self, rows: Tensor, fixed: Tensor) -> tuple[Tensor, Tensor]:
+        """Images and label probabilities, of every row."""
+        images = rows[:, : self.pixels].view(-1, *self.problem.shape)
         if self.joint:
-            return images, row[self.pixels :].view(self.problem.label_shape).softmax(-1)
+            return images, rows[:, self.pixels :].view(-1, *self.problem.label_shape).softmax(-1)
         return images, fixed
 
     def answer(self, row: Tensor, fixed: Tensor) -> tuple[Tensor, Tensor]:
-        """Images and class numbers."""
-        images, labels = self.read(row, fixed)
-        return images.clone(), labels.argmax(-1)
+        """Images and class numbers of one row."""
+        images, labels = self.read(row[None], fixed[None])
+        return images[0].clone(), labels[0].argmax(-1)
 
     def random(self, restarts: int, seed: int) -> Tensor:
         """Standard normal images and logits, as the first attacks had them."""

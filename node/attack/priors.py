@@ -1,4 +1,4 @@
-"""What images look like before any message is seen, as penalties on a guess.
+"""What images look like before any message is seen, as penalties on guesses, one number each.
 
 Only what is public: neighbouring pixels are alike, and values lie in a box.
 """
@@ -19,16 +19,16 @@ LEAST = 0.01  # no pixel is taken to be more constant than this
 def total_variation(images: Tensor, victim: Victim) -> Tensor:
     """The sum of the steps between neighbouring pixels, in parts of the box; 0 for tables."""
     if len(victim.shape) < 3:
-        return images.new_zeros(())
+        return images.new_zeros(len(images))
     images = images / (victim.high - victim.low)
     steps = (images.diff(dim=-1), images.diff(dim=-2))
-    return sum(((step.square() + KINK**2).sqrt() - KINK).sum() for step in steps)
+    return sum(((step.square() + KINK**2).sqrt() - KINK).flatten(1).sum(1) for step in steps)
 
 
 def outside(images: Tensor, victim: Victim) -> Tensor:
     """Half the sum of squares of what lies out of the box, in parts of the box."""
     over = (images - victim.high).clamp(min=0) + (victim.low - images).clamp(min=0)
-    return (over / (victim.high - victim.low)).square().sum() / 2
+    return (over / (victim.high - victim.low)).square().flatten(1).sum(1) / 2
 
 
 def unlike_the_mean(images: Tensor, victim: Victim) -> Tensor:
@@ -41,9 +41,9 @@ def unlike_the_mean(images: Tensor, victim: Victim) -> Tensor:
     mean = victim.mean_image().to(images)
     share = ((mean - victim.low) / width).clamp(0, 1)
     variance = SPREAD * (share * (1 - share)).clamp(min=LEAST)
-    return (((images - mean) / width).square() / (2 * variance)).sum()
+    return (((images - mean) / width).square() / (2 * variance)).flatten(1).sum(1)
 
 
 def cosine_distance(a: Tensor, b: Tensor) -> Tensor:
-    """1 − cosine of the angle between two flat vectors."""
-    return 1 - (a * b).sum() / (a.norm() * b.norm()).clamp(min=torch.finfo(a.dtype).tiny)
+    """1 − cosine of the angle between each row and a vector."""
+    return 1 - (a @ b) / (a.norm(dim=1) * b.norm()).clamp(min=torch.finfo(a.dtype).tiny)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, grad
+from torch.func import functional_call, vmap
 from torch.nn.functional import log_softmax
 
 from lppa.models.flat import FlatModel
@@ -18,8 +18,8 @@ from lppa.protocol.errors import WrongUse
 class Problem:
     """A target with everything made ready for it to be evaluated many times.
 
-    Guesses are images of shape (batches, batch size, *shape) and label probabilities of shape
-    (batches, batch size, classes); all methods work under `torch.func.vmap`.
+    Guesses come many at a time, one per restart: images (restarts, batches, batch size, *shape)
+    and label probabilities (restarts, batches, batch size, classes).
     """
 
     def __init__(self, target: Target, victim: Victim, dtype: torch.dtype | None = None) -> None:
@@ -43,6 +43,7 @@ class Problem:
             (term.coefficient, self.unflatten(term.theta), target.batches.index(term.batch))
             for term in target.terms
         ]
+        self._ready: dict[tuple[int, int], dict[str, Tensor]] = {}
 
     def unflatten(self, flat: Tensor) -> dict[str, Tensor]:
         """A flat vector as named parameters: views, nothing is copied but the dtype."""
@@ -50,17 +51,38 @@ class Problem:
         return {slot.name: flat[slot.start : slot.stop].view(slot.shape) for slot in self.layout}
 
     def gradient(self, images: Tensor, labels: Tensor) -> Tensor:
-        """Σ_k coefficient_k · ∇L(theta_k; guess), flat: what the vector would be, noise apart."""
-        total = 0
-        for coefficient, theta, batch in self._terms:
-            parts = grad(self._loss)(theta, images[batch], labels[batch])
-            flat = torch.cat([part.reshape(-1) for part in parts.values()])
-            total = total + (flat if coefficient == 1 else coefficient * flat)
-        return total
+        """Σ_k coefficient_k · ∇L(theta_k; guess), flat: what the vector would be, noise apart.
 
-    def _loss(self, theta: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
-        """The mean cross-entropy with soft labels; with hard ones it is the victim's own loss."""
-        return -(y * log_softmax(functional_call(self.module, theta, (x,)), -1)).sum(-1).mean()
+        Can be differentiated by the images and the labels.
+        """
+        return sum(
+            coefficient * self._one(k, images[:, batch], labels[:, batch])
+            for k, (coefficient, _, batch) in enumerate(self._terms)
+        )
+
+    def _one(self, term: int, x: Tensor, y: Tensor) -> Tensor:
+        """∇L at a term's theta, a row for each restart."""
+        rows = len(x)
+        theta = self._copies(term, rows)
+        if rows == 1:
+            logits = functional_call(self.module, {n: p[0] for n, p in theta.items()}, (x[0],))
+        else:
+            # Each restart has a copy of theta, so that one backward pass gives all gradients: as
+            # grouped convolutions, at half the cost of one after the other on small images.
+            logits = vmap(lambda p, images: functional_call(self.module, p, (images,)))(theta, x)
+        # The mean cross-entropy with soft labels; with hard ones it is the victim's own loss.
+        loss = -(y * log_softmax(logits.view(y.shape), -1)).sum(-1).mean(-1).sum()
+        parts = torch.autograd.grad(loss, list(theta.values()), create_graph=True)
+        return torch.cat([part.reshape(rows, -1) for part in parts], 1)
+
+    def _copies(self, term: int, rows: int) -> dict[str, Tensor]:
+        if (term, rows) not in self._ready:
+            _, theta, _ = self._terms[term]
+            self._ready[term, rows] = {
+                name: part.expand(rows, *part.shape).contiguous().requires_grad_()
+                for name, part in theta.items()
+            }
+        return self._ready[term, rows]
 
     def one_hot(self, labels: Tensor) -> Tensor:
         """Class numbers as probabilities."""

@@ -40,10 +40,10 @@ def cosine(target: Target, victim: Victim, options: Options) -> Reconstruction:
     guess = Guess(problem, joint=False)
     steps = options.steps or COSINE_STEPS
 
-    def loss(row: Tensor, fixed: Tensor) -> Tensor:
-        images, labels = guess.read(row, fixed)
+    def loss(rows: Tensor, fixed: Tensor) -> Tensor:
+        images, labels = guess.read(rows, fixed)
         angle = cosine_distance(problem.gradient(images, labels), problem.vector)
-        return angle + COSINE_VARIATION * total_variation(images, victim) / images[:, :, 0].numel()
+        return angle + COSINE_VARIATION * total_variation(images, victim) / images[0].numel()
 
     restarts = options.restarts
     descent = SignedAdam(
@@ -71,9 +71,9 @@ def likelihood(target: Target, victim: Victim, options: Options) -> Reconstructi
     size = problem.vector.numel()
     sigma = target.sigma or EXACT * math.sqrt(problem.norm2 / size)
 
-    def loss(row: Tensor, fixed: Tensor) -> Tensor:
-        images, labels = guess.read(row, fixed)
-        misfit = (problem.gradient(images, labels) - problem.vector).square().sum()
+    def loss(rows: Tensor, fixed: Tensor) -> Tensor:
+        images, labels = guess.read(rows, fixed)
+        misfit = (problem.gradient(images, labels) - problem.vector).square().sum(1)
         prior = SMOOTHNESS * total_variation(images, victim) + WALL * outside(images, victim)
         prior = prior + unlike_the_mean(images, victim)
         return misfit / (2 * sigma**2) + prior

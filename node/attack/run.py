@@ -7,7 +7,7 @@ all the same and are not scored.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lppa.node.attack.inversion import INVERSIONS
+from lppa.node.attack.inversion import INVERSIONS, invert
 from lppa.node.attack.knowledge import Knowledge, read_knowledge
 from lppa.node.attack.log import log_path
 from lppa.node.attack.observation import OBSERVATIONS
 from lppa.node.attack.restarts import Options, Reconstruction
+from lppa.node.attack.score import baselines, histogram_error, score, shares, uniform_error
 from lppa.node.attack.target import Target, Victim
 from lppa.node.datasets import Dataset, load_dataset
 from lppa.protocol.errors import WrongUse
+from lppa.protocol.files import write_atomically
 
 
 @dataclass(frozen=True)
@@ -114,13 +116,8 @@ def public_knowledge(known: Knowledge, dataset: Dataset) -> Victim:
     )
 
 
-def run_attack(scene: Scene, attack: Attack, t: int, options: Options) -> Reconstruction:
-    """One attack on one round; sees the attackers' knowledge and nothing else."""
-    return INVERSIONS[attack.inversion](observe(scene, attack, t), scene.about, options)
-
-
 def observe(scene: Scene, attack: Attack, t: int) -> Target:
-    """The target of an attack."""
+    """The target of an attack on round t: made from the attackers' knowledge and nothing else."""
     return OBSERVATIONS[attack.observation](scene.known, scene.victim, t)
 
 
@@ -131,11 +128,57 @@ def true_batches(scene: Scene, target: Target, t: int) -> tuple[Tensor, Tensor] 
         rows = [json.loads(line) for line in path.read_text().splitlines()]
     except OSError:
         return None
-    # The gradient inside γ of round t is the last one before it was sent.
+    # The gradient inside γ of round t is the last one that was taken before it was sent.
     steps = (len(rows) - 1) // scene.known.settings.rounds
     wanted = [rows[(t + batch) * steps] for batch in target.batches]
     taken = [scene.dataset.train.take(np.array(batch), scene.about.dtype) for batch in wanted]
-    return torch.stack([x for x, _ in taken]), torch.stack([y for _, y in taken])
+    inputs = [x if x.layout == torch.strided else x.to_dense() for x, _ in taken]
+    return torch.stack(inputs), torch.stack([y for _, y in taken])
 
 
-Score = Callable[[Reconstruction, Tensor, Tensor], dict[str, Any]]
+def judge(scene: Scene, found: Reconstruction, truth: tuple[Tensor, Tensor]) -> dict[str, Any]:
+    """The figures of a reconstruction beside those of guesses that need no message at all."""
+    inputs, labels = truth
+    start = found.snapshots[0][1].flatten(0, 1) if found.snapshots else None
+    images = None if found.images is None else found.images.flatten(0, 1)
+    judged: dict[str, Any] = {
+        "score": score(
+            images, inputs.flatten(0, 1), scene.about, found.labels.flatten(), labels.flatten()
+        ),
+        "baselines": baselines(inputs.flatten(0, 1), scene.about, start),
+    }
+    if found.histogram is not None:
+        true = shares(labels[0], scene.about.classes)
+        judged["histogram_error"] = histogram_error(found.histogram[0], true)
+        judged["histogram_error_uniform"] = uniform_error(true)
+    return judged
+
+
+def attack_round(scene: Scene, attack: Attack, t: int, options: Options) -> dict[str, Any]:
+    """Attacks one round, keeps what comes out under attacks/, and returns its summary."""
+    target = observe(scene, attack, t)
+    found = invert(attack.inversion, target, scene.about, options)
+    stem = f"{attack.observation}-{attack.inversion}-victim-{scene.victim}-round-{t}"
+    path = scene.folder / "attacks" / stem
+    lines = "".join(json.dumps(step) + "\n" for step in found.history)
+    write_atomically(path.with_suffix(".jsonl"), lines)
+    settings = scene.known.settings
+    summary: dict[str, Any] = {
+        "attack": attack.name,
+        "attackers": sorted(scene.known.attackers),
+        "victim": scene.victim,
+        "round": t,
+        "rule": settings.rule,
+        "beta": settings.beta,
+        "noise_every": settings.noise_every,
+        "sigma": target.sigma,
+        "loss": found.loss,
+        "iterations": found.iterations,
+        "seconds": found.seconds,
+        "labels": found.labels.tolist(),
+    }
+    truth = true_batches(scene, target, t)
+    if truth is not None:
+        summary |= judge(scene, found, truth)
+    write_atomically(path.with_suffix(".json"), json.dumps(summary, indent=2) + "\n")
+    return summary

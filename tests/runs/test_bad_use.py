@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
+import subprocess
 
 import pytest
-from processes import Started, changed, eventually, read_summary
+from processes import COMMANDS, Started, changed, eventually, read_summary
 
-from lppa.coordinator.plan import exposure_warnings
+from lppa.coordinator.plan import exposure_warnings, make_blueprint
+from lppa.coordinator.rundir import RunDirectory
 from lppa.coordinator.topology import build_topology
 from lppa.protocol.book import host_of, write_key
+from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import make_settings
 from lppa.protocol.sockets import new_keys
 
@@ -171,17 +175,22 @@ def test_lppa_warns_of_every_node_that_has_one_neighbour_and_dsgt_does_not(topol
     assert exposure_warnings(make_settings({"rule": "dsgt"}), graph) == []
 
 
-def test_a_run_of_two_warns_completes_and_prints_one_json_document(started):
-    argv = ["lppa", "run", "-n", 2, *TINY, "--out", "run", "--json"]
-    ended = started.command(*argv).end()
-    assert ended.code == 0, ended
-    printed = json.loads(ended.out)
-    assert printed.pop("directory") == "run"
-    assert printed == read_summary(started.here / "run")
-    assert printed["status"] == "completed"
-    assert len(printed["warnings"]) == 2
-    for warning in printed["warnings"]:
-        assert f"warning: {warning}" in ended.err.splitlines()
+@pytest.mark.slow
+def test_two_runs_of_two_started_at_once_warn_complete_and_print_one_json_document_each(started):
+    """They choose their directories in the same second, and must not choose the same."""
+    commands = [started.command("lppa", "run", "-n", 2, *TINY, "--json") for _ in range(2)]
+    directories = set()
+    for ended in [command.end() for command in commands]:
+        assert ended.code == 0, ended
+        printed = json.loads(ended.out)
+        folder = started.here / printed.pop("directory")
+        directories.add(folder)
+        assert printed == read_summary(folder)
+        assert printed["status"] == "completed"
+        assert len(printed["warnings"]) == 2
+        for warning in printed["warnings"]:
+            assert f"warning: {warning}" in ended.err.splitlines()
+    assert len(directories) == 2
     assert list(started.temporary.iterdir()) == []
     eventually(lambda: not started.left(), what="no process is left")
 
@@ -207,6 +216,14 @@ def test_an_out_that_exists_is_refused_and_left_as_it_was(started, tmp_path, wha
     ended = started.quick("lppa", "run", "-n", 2, *TINY, "--out", out).end()
     assert_refused(started, ended, "out exists already")
     assert (contents(out) if out.is_dir() else out.read_bytes()) == before
+
+
+def test_two_runs_do_not_share_a_directory_even_if_both_found_it_free(tmp_path):
+    first, second = (make_blueprint(make_settings({"seed": s}), 2, "run") for s in (1, 2))
+    RunDirectory(tmp_path / "run", first).metrics_file.close()
+    with pytest.raises(WrongUse, match="exists already"):
+        RunDirectory(tmp_path / "run", second)
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["seed"] == 1
 
 
 @pytest.mark.parametrize(
@@ -382,6 +399,20 @@ def test_a_port_in_use_is_named(started, peers, who, tmp_path):
         else:
             ended = started.node(0, peers, "--timeout", 1).end()
     assert_refused(started, ended, f"{who} cannot listen on {endpoint}")
+
+
+def test_on_a_terminal_an_error_has_a_line_of_its_own_and_the_cursor_comes_back(peers):
+    endpoint = json.loads(peers.read_text())["coordinator"]["endpoint"]
+    ours, theirs = os.openpty()
+    with socket.create_server((host_of(endpoint), int(endpoint.rpartition(":")[2]))):
+        argv = [COMMANDS / "lppa-coordinator", "--peers", peers, *TINY]
+        ended = subprocess.run(argv, stderr=theirs, cwd=peers.parent, timeout=60, check=False)
+    os.close(theirs)
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert ended.returncode == 2
+    assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h"), "a hidden cursor is shown again"
+    assert re.search(r"(^|[\n\r]|\x1b\[2K)error: the coordinator cannot listen", shown)
 
 
 @pytest.mark.slow

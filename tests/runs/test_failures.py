@@ -17,7 +17,9 @@ import zmq
 from processes import Started, eventually, marked, node_pids, read_lines, read_summary
 
 from lppa.coordinator.bootstrap import Roster
+from lppa.coordinator.launch import LocalNodes
 from lppa.coordinator.plan import make_blueprint
+from lppa.coordinator.run import local_book
 from lppa.protocol.book import read_book
 from lppa.protocol.codec import COORDINATOR, encode
 from lppa.protocol.messages import Hello, Model, State, Stop, Waiting
@@ -98,6 +100,13 @@ def assert_interrupted(started, command, out):
 def test_ctrl_c_in_a_terminal_ends_a_run_as_interrupted(started, tmp_path):
     command = start_endless(started, tmp_path / "run")
     command.signal_group(signal.SIGINT)
+    assert_interrupted(started, command, tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_a_terminal_that_is_closed_ends_a_run_as_interrupted(started, tmp_path):
+    command = start_endless(started, tmp_path / "run")
+    command.signal(signal.SIGHUP)
     assert_interrupted(started, command, tmp_path / "run")
 
 
@@ -270,6 +279,20 @@ def test_a_node_that_died_while_others_were_awaited_can_be_started_again(started
     second = started.node(1, peers, "--out", out)
     assert [process.end().code for process in (again[-1], second, coordinator)] == [0, 0, 0]
     assert read_summary(out)["status"] == "completed"
+
+
+def test_a_local_node_that_fails_in_an_unforeseen_way_leaves_its_traceback(tmp_path):
+    book, keys = local_book(2, tmp_path, secure=False)
+    nodes = LocalNodes(book, keys[:-1], tmp_path / "run", timeout="no number")
+    try:
+        deaths = eventually(lambda: len(nodes.deaths()) == 2 and nodes.deaths())
+    finally:
+        nodes.end(patience=0)
+    for node, how in deaths.items():
+        assert how.startswith("ended with exit code 1")
+        assert "Error: " in how, "the last words say what it was"
+        output = (tmp_path / "run" / "nodes" / str(node) / "output.log").read_text()
+        assert "Traceback" in output
 
 
 def test_a_node_outside_of_its_folder_fails_in_one_line_and_the_run_names_it(started, tmp_path):
