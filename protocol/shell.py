@@ -15,7 +15,6 @@ import click
 
 from lppa.protocol.errors import LppaError, WrongUse
 
-
 LPPA = (sys.executable, "-c", "from lppa.coordinator.cli import main; main(prog_name='lppa')")
 
 

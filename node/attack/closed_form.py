@@ -106,12 +106,17 @@ def _two_examples(weight: Tensor, bias: Tensor, problem: Problem) -> tuple[Tenso
 
 
 def _misfit(rows: Tensor, weight: Tensor, bias: Tensor, problem: Problem) -> float:
-    """How badly two examples in this order explain which units are on, and the weight itself."""
+    """The part of the weight that two examples in this order cannot have caused.
+
+    θ says which units each example switches on; only those that both do may have any column.
+    """
+    left, right = problem.target.terms
+    own = [rows[problem.target.batches.index(term.batch)] for term in (left, right)]
     on = []
-    for term in problem.target.terms:
+    for term, x in zip((left, right), own, strict=True):
         first, offset = list(problem.unflatten(term.theta).values())[:2]
-        x = rows[problem.target.batches.index(term.batch)]
         on.append(x @ first.double() + offset.double() > 0)
-    changed = weight.abs().amax(0) > 1e-9 * weight.abs().max()
-    off = ~(on[0] | on[1])
-    return float((off & changed).sum() + (changed & ~off & (bias == 0)).sum())
+    expected = torch.where(on[0], own[0][:, None] * bias, own[1][:, None] * bias)
+    expected = torch.where(on[0] | on[1], expected, 0.0)
+    wrong = (weight - expected)[:, ~(on[0] & on[1])]
+    return float(wrong.square().sum() / weight.square().sum())

@@ -57,7 +57,7 @@ def attack(
     import torch
 
     from lppa.node.attack.restarts import Options
-    from lppa.node.attack.run import attack_round, open_scene, parse_attacks
+    from lppa.node.attack.run import attack_round, draw_rounds, open_scene, parse_attacks
 
     torch.set_num_threads(1)
     wanted = parse_attacks(attacks)
@@ -77,6 +77,7 @@ def attack(
                     on_step=advance(f"{what.name}, round {t}"),
                 )
                 results.append(attack_round(scene, what, t, options))
+    draw_rounds(run, results)
     if as_json:
         click.echo(json.dumps(results, indent=2))
     else:

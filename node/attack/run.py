@@ -20,6 +20,7 @@ from lppa.node.attack.inversion import INVERSIONS, invert
 from lppa.node.attack.knowledge import Knowledge, read_knowledge
 from lppa.node.attack.log import log_path
 from lppa.node.attack.observation import OBSERVATIONS
+from lppa.node.attack.picture import draw_curves, draw_grid
 from lppa.node.attack.restarts import Options, Reconstruction
 from lppa.node.attack.score import baselines, histogram_error, score, shares, uniform_error
 from lppa.node.attack.target import Target, Victim
@@ -180,5 +181,43 @@ def attack_round(scene: Scene, attack: Attack, t: int, options: Options) -> dict
     truth = true_batches(scene, target, t)
     if truth is not None:
         summary |= judge(scene, found, truth)
+    if found.images is not None:
+        draw(scene, found, truth, summary, path.with_suffix(".png"))
     write_atomically(path.with_suffix(".json"), json.dumps(summary, indent=2) + "\n")
     return summary
+
+
+def draw_rounds(folder: Path, results: list[dict[str, Any]]) -> Path | None:
+    """PSNR over the rounds that were attacked (the paper's Fig. 3b), with the mean image's."""
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for result in results:
+        if "psnr" in result.get("score", {}):
+            points = curves.setdefault(result["attack"], [])
+            points.append((result["round"], result["score"]["psnr"]))
+    if max(map(len, curves.values()), default=0) < 2:
+        return None
+    means = [r["baselines"]["mean"]["psnr"] for r in results if "baselines" in r]
+    path = folder / "attacks" / "psnr-over-rounds.png"
+    rule = f"{results[0]['rule']}, β {results[0]['beta']:g}"
+    draw_curves(path, curves, "round", "psnr", {"mean image": float(np.mean(means))}, rule)
+    return path
+
+
+def draw(
+    scene: Scene,
+    found: Reconstruction,
+    truth: tuple[Tensor, Tensor] | None,
+    summary: dict[str, Any],
+    path: Path,
+) -> None:
+    """Truth first, then snapshots by iteration, then the result."""
+    noise = "" if summary["rule"] == "dsgt" else f", β {summary['beta']:g}"
+    draw_grid(
+        path,
+        scene.about,
+        found.images.flatten(0, 1),
+        None if truth is None else truth[0].flatten(0, 1),
+        [(iteration, images.flatten(0, 1)) for iteration, images in found.snapshots],
+        caption=f"{summary['attack']} on {summary['rule']}{noise}, round {summary['round']}",
+        psnr=summary.get("score", {}).get("psnr"),
+    )

@@ -22,7 +22,7 @@ from lppa.node.attack.target import Target, Term, Victim
 
 @dataclass(frozen=True)
 class Speed:
-    """Processor seconds per evaluation of the attack's loss, and their ratio (below 1 is faster)."""
+    """Processor seconds per evaluation of the attack's loss, and their ratio: below 1 is faster."""
 
     ours: float
     plain: float
@@ -38,7 +38,7 @@ def dlg_speed(
     shape: tuple[int, ...] = (1, 28, 28),
     classes: int = 10,
     steps: int = 3,
-    restarts: int = 1,
+    restarts: int = 4,
     repeats: int = 3,
 ) -> Speed:
     """Time both on one random image, the same steps of 20 iterations each; the best of `repeats`.

@@ -156,7 +156,7 @@ def start_by_hand(started, peers, out, *options, nodes=3):
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["killed", "stopped"])
 def test_a_node_that_is_lost_by_hand_is_named_by_all_within_the_timeout(started, tmp_path, how):
-    out, timeout = tmp_path / "run", 3
+    out, timeout = tmp_path / "run", 4
     peers = started.peers(3, *["--secure"] * (how == "stopped"))
     coordinator, nodes = start_by_hand(started, peers, out, *ENDLESS, "--timeout", timeout)
     lost = nodes[1]
