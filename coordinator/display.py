@@ -72,9 +72,10 @@ class Live(Silent):
         )
         self.task = self.bar.add_task("starting", total=rounds, figures="")
         self.figures = ""
-        self.bar.start()
 
     def waiting(self, missing: tuple[int, ...]) -> None:
+        # Not before there is something to show: a run may still be refused.
+        self.bar.start()
         self.bar.update(self.task, figures=f"waiting for {name_all(set(missing))}")
 
     def say(self, text: str) -> None:

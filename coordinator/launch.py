@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
@@ -120,8 +121,9 @@ class LocalNodes:
                 if process.exitcode is None:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(process.pid, signal_number)
+            deadline = time.monotonic() + GRACE
             for process in self.processes:
-                process.join(GRACE)
+                process.join(max(0.0, deadline - time.monotonic()))
         for process in self.processes:
             process.close()
         self.processes = []
@@ -155,7 +157,10 @@ def node_process(
     client = importlib.import_module("lppa.node.client")
     try:
         client.run_node(book, node, secret, folder, timeout, record=attacks)
-    except LppaError as error:
+    except Exception as error:
+        if not isinstance(error, LppaError):
+            traceback.print_exc()
+            sys.exit(1)
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)
     finally:

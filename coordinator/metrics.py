@@ -5,6 +5,7 @@ Works on plain figures and sketches only; writing files is not done here.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,10 @@ from lppa.coordinator.plan import Blueprint
 from lppa.protocol.codec import BadMessage, all_finite
 from lppa.protocol.messages import Done, Metrics
 
+SKETCH = 256  # numbers in a sketch
+NORMS = ("gamma_norm", "gradient_norm")
+RESULTS = ("accuracy", "loss")  # None where there is nothing to measure
+EXTRAS = ("noise_to_gradient", "memory")  # may be left out
 PHASES = ("compute", "exchange", "eval")
 
 
@@ -42,15 +47,18 @@ class Collection:
 
 def check_metrics(metrics: Metrics) -> None:
     """Raises BadMessage unless a report has the figures that are needed, as numbers."""
-    for name in ("accuracy", "loss", "gamma_norm", "noise_to_gradient", "memory"):
-        value = metrics.values.get(name)
-        missing = value is None and name != "gamma_norm"
-        if not missing and (not isinstance(value, (int, float)) or not math.isfinite(value)):
+    try:
+        json.dumps(metrics.values, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise BadMessage("a report that cannot be written down") from None
+    for name in (*NORMS, *RESULTS, *EXTRAS):
+        value = metrics.values.get(name, None if name in EXTRAS else "missing")
+        if not isinstance(value, (int, float)) and (value is not None or name in NORMS):
             raise BadMessage(f"a report whose {name} is not a number")
     for name in ("seconds", "bytes"):
         check_totals(metrics.values.get(name), name)
     for sketch in (metrics.theta, metrics.excess):
-        if sketch.ndim != 1 or len(sketch) != len(metrics.theta) or not all_finite(sketch):
+        if sketch.shape != (SKETCH,) or not all_finite(sketch):
             raise BadMessage("a report with a broken sketch")
 
 
@@ -66,7 +74,8 @@ def combine(round: int, reports: list[Metrics]) -> dict[str, Any]:
     """One evaluation over all nodes."""
     theta = np.stack([report.theta for report in reports])
     excess = np.stack([report.excess for report in reports])
-    gamma_norms = sum(float(report.values["gamma_norm"]) for report in reports)
+    # Rounding is as large as what was added up: near an optimum γ vanishes, the gradients do not.
+    scale = max(sum(float(report.values[name]) for report in reports) for name in NORMS)
     spread = np.linalg.norm(theta - theta.mean(0), axis=1)
     ratios = [report.values.get("noise_to_gradient") for report in reports]
     return {
@@ -74,7 +83,7 @@ def combine(round: int, reports: list[Metrics]) -> dict[str, Any]:
         "accuracy": spread_of([report.values["accuracy"] for report in reports]),
         "loss": mean_of([report.values["loss"] for report in reports]),
         "consensus": float(np.sqrt((spread**2).mean())),
-        "conservation": float(np.linalg.norm(excess.sum(0)) / gamma_norms) if gamma_norms else 0.0,
+        "conservation": float(np.linalg.norm(excess.sum(0)) / scale) if scale else 0.0,
         "noise_to_gradient": mean_of(ratios),
     }
 

@@ -90,7 +90,11 @@ def read_config(path: Path) -> dict[str, Any]:
         raise WrongUse(f"--config {path} cannot be understood: {error}") from None
     if not isinstance(content, dict):
         raise WrongUse(f"--config {path} must hold settings by name")
-    content.pop(ABOUT, None)
+    about = content.pop(ABOUT, None)
+    context = click.get_current_context(silent=True)
+    if context is not None and isinstance(about, dict):
+        # How many clients there were is not a setting, but a run that is repeated has as many.
+        context.meta["nodes"] = about.get("nodes")
     try:
         make_settings(content)
     except WrongUse as error:

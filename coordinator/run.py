@@ -31,6 +31,8 @@ from lppa.protocol.sockets import FAREWELL, Wire, new_keys
 
 log = logging.getLogger("lppa.coordinator")
 
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 def coordinate(
     book: AddressBook,
@@ -79,6 +81,10 @@ def coordinate(
         except KeyboardInterrupt:
             outcome["round"] = min(watch.rounds.values())
             roster.stop_all("the run was interrupted")
+        except Exception as error:
+            outcome = {"status": "failed", "reason": f"the coordinator failed: {error!r}"}
+            roster.stop_all(outcome["reason"])
+            raise
         finally:
             with uninterrupted():
                 display.close()
@@ -98,7 +104,7 @@ def uninterrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {s: signal.signal(s, signal.SIG_IGN) for s in (signal.SIGINT, signal.SIGTERM)}
+    before = {s: signal.signal(s, signal.SIG_IGN) for s in ENDINGS}
     try:
         yield
     finally:

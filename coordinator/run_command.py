@@ -21,7 +21,12 @@ from lppa.protocol.shell import call_lppa, lppa_output, numbers, show_errors, ve
 
 
 @click.command(epilog="Example: lppa run -n 5 --rule lppa --topology ring --rounds 50 --seed 1")
-@click.option("-n", "--nodes", type=int, default=5, show_default=True, help="Number of clients.")
+@click.option(
+    "-n",
+    "--nodes",
+    type=int,
+    help="Number of clients.  [default: 5, or as many as the run in --config had]",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -36,7 +41,7 @@ from lppa.protocol.shell import call_lppa, lppa_output, numbers, show_errors, ve
 @show_errors
 @settings_options
 def run(
-    nodes: int,
+    nodes: int | None,
     out: Path | None,
     attacker: str | None,
     attack: str | None,
@@ -48,6 +53,8 @@ def run(
     """Run an experiment with every client as a process of its own on this machine."""
     folder = out or default_folder(settings)
     check_free(folder)
+    if nodes is None:
+        nodes = click.get_current_context().meta.get("nodes") or 5
     blueprint = make_blueprint(settings, nodes, folder.name)
     attackers = check_attack(attacker, attack, victim, nodes)
     warm_up()

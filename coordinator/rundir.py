@@ -24,16 +24,14 @@ PACKAGES = ("lppa", "torch", "numpy", "pyzmq", "msgpack")
 
 def default_name(settings: Settings) -> str:
     """A name that says when and what."""
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{settings.rule}-{settings.dataset}"
+    now = time.time()
+    moment = time.strftime("%Y%m%d-%H%M%S", time.localtime(now)) + f"-{int(now * 1000) % 1000:03d}"
+    return f"{moment}-{settings.rule}-{Path(settings.dataset).stem}"
 
 
 def default_folder(settings: Settings) -> Path:
-    """A folder in runs/ that is not there yet."""
-    name = default_name(settings)
-    folder, count = Path("runs") / name, 2
-    while folder.exists():
-        folder, count = Path("runs") / f"{name}-{count}", count + 1
-    return folder
+    """Where a run goes that was not told where."""
+    return Path("runs") / default_name(settings)
 
 
 def check_free(folder: Path) -> None:
@@ -48,16 +46,20 @@ class RunDirectory:
     def __init__(self, folder: Path, blueprint: Blueprint) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            # Made by one run only, even if several found the folder free.
+            with (folder / "config.json").open("x", encoding="utf-8") as file:
+                json.dump(config_record(blueprint), file, indent=2)
+        except FileExistsError:
+            raise WrongUse(f"{folder} exists already; choose another --out") from None
         except OSError as error:
             raise WrongUse(f"cannot make the run's directory {folder}: {error.strerror}") from None
         self.folder = folder
-        self._json("config.json", config_record(blueprint))
         self._json("topology.json", blueprint.topology_record())
         self.metrics_file = (folder / "metrics.jsonl").open("w", encoding="utf-8")
 
     def metrics(self, node: int, metrics: Metrics) -> None:
         """One node's report."""
-        line = {"node": node, "round": metrics.round, **metrics.values}
+        line = {**metrics.values, "node": node, "round": metrics.round}
         self.metrics_file.write(json.dumps(line) + "\n")
         self.metrics_file.flush()
 

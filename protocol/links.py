@@ -160,7 +160,9 @@ class NetworkLinks(Links):
                     node=missing,
                     round=0,
                 )
-            wait_for_any([self.inbox, self.coordinator, *self.outboxes.values()], left)
+            # Not for long at once: that a key was turned down is not heard on these sockets.
+            boxes = [self.inbox, self.coordinator, *self.outboxes.values()]
+            wait_for_any(boxes, min(left, 0.5))
             self._heed_coordinator()
             while (arrival := self.inbox.receive()) is not None:
                 envelope = self._open(arrival.frames)

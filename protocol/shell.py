@@ -50,7 +50,8 @@ def show_errors(command: Callable) -> Callable:
 
     @functools.wraps(command)
     def wrapped(*args: Any, **options: Any) -> Any:
-        signal.signal(signal.SIGTERM, _interrupt)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _interrupt)
         try:
             return command(*args, **options)
         except LppaError as error:
@@ -92,5 +93,5 @@ def lppa_output(*arguments: str) -> str:
 
 
 def _interrupt(signum: int, frame: Any) -> None:
-    """A polite kill ends a command like Ctrl-C does."""
+    """A polite kill, or a terminal that is closed, ends a command like Ctrl-C does."""
     raise KeyboardInterrupt

@@ -108,7 +108,7 @@ class Wire:
         socket = self._socket(zmq.DEALER)
         socket.sndtimeo = int(send_timeout * 1000)
         # The same after a broken connection, so that answers find their way again.
-        socket.routing_id = f"{self.me}-{self.instance}".encode()
+        socket.routing_id = secrets.token_bytes(16).hex().encode()
         if self.keys:
             socket.curve_serverkey = peer.public_key.encode()
             socket.curve_secretkey = self.keys.secret.encode()

@@ -21,7 +21,14 @@ from lppa.protocol.sockets import Wire, new_keys
 
 NODES, RUN = 3, "run-1"
 TOTALS = {"seconds": {"total": 1.0}, "bytes": {"noise": 1, "state": 2}}
-VALUES = {"accuracy": 0.5, "loss": 1.0, "gamma_norm": 1.0, "noise_to_gradient": 0.0, **TOTALS}
+VALUES = {
+    "accuracy": 0.5,
+    "loss": 1.0,
+    "gamma_norm": 1.0,
+    "gradient_norm": 1.0,
+    "noise_to_gradient": 0.0,
+    **TOTALS,
+}
 
 
 # --- who is at fault ----------------------------------------------------------------------------
@@ -127,7 +134,7 @@ class World:
 
     def report(self, round, skip=()):
         for node in set(range(NODES)) - set(skip):
-            self.send(node, Metrics(round, VALUES, np.ones(8), np.zeros(8)))
+            self.send(node, Metrics(round, VALUES, np.ones(256), np.zeros(256)))
 
     def finish(self):
         for node in range(NODES):
@@ -170,25 +177,27 @@ def test_a_run_is_over_when_all_are_done_and_its_rows_are_there(world_of):
 
 
 BROKEN = {
-    "no figures": Metrics(5, {}, np.ones(8), np.zeros(8)),
-    "a figure that is text": Metrics(5, {**VALUES, "loss": "low"}, np.ones(8), np.zeros(8)),
+    "no figures": Metrics(5, {}, np.ones(256), np.zeros(256)),
+    "a figure that is text": Metrics(5, {**VALUES, "loss": "low"}, np.ones(256), np.zeros(256)),
     "a figure that is missing": Metrics(
-        5, {k: v for k, v in VALUES.items() if k != "accuracy"}, np.ones(8), np.zeros(8)
+        5, {k: v for k, v in VALUES.items() if k != "accuracy"}, np.ones(256), np.zeros(256)
     ),
     "a figure that is not finite": Metrics(
-        5, {**VALUES, "gamma_norm": float("nan")}, np.ones(8), np.zeros(8)
+        5, {**VALUES, "gamma_norm": float("nan")}, np.ones(256), np.zeros(256)
     ),
-    "a figure that JSON cannot hold": Metrics(5, {**VALUES, "x": b"x"}, np.ones(8), np.zeros(8)),
+    "a figure that JSON cannot hold": Metrics(
+        5, {**VALUES, "x": b"x"}, np.ones(256), np.zeros(256)
+    ),
     "a further figure that is not finite": Metrics(
-        5, {**VALUES, "x": {"y": float("inf")}}, np.ones(8), np.zeros(8)
+        5, {**VALUES, "x": {"y": float("inf")}}, np.ones(256), np.zeros(256)
     ),
-    "a sketch of another length": Metrics(5, VALUES, np.ones(7), np.zeros(7)),
-    "two sketches of two lengths": Metrics(5, VALUES, np.ones(8), np.zeros(7)),
-    "a sketch that is a matrix": Metrics(5, VALUES, np.ones((2, 4)), np.zeros((2, 4))),
-    "a sketch that is not finite": Metrics(5, VALUES, np.full(8, np.inf), np.zeros(8)),
-    "totals that are none": Metrics(5, {**VALUES, "bytes": [1]}, np.ones(8), np.zeros(8)),
+    "a sketch of another length": Metrics(5, VALUES, np.ones(255), np.zeros(255)),
+    "two sketches of two lengths": Metrics(5, VALUES, np.ones(256), np.zeros(255)),
+    "a sketch that is a matrix": Metrics(5, VALUES, np.ones((2, 128)), np.zeros((2, 128))),
+    "a sketch that is not finite": Metrics(5, VALUES, np.full(256, np.inf), np.zeros(256)),
+    "totals that are none": Metrics(5, {**VALUES, "bytes": [1]}, np.ones(256), np.zeros(256)),
     "an end without totals": Done(5, {}),
-    "a message for somebody else": State(5, np.ones(8), np.ones(8)),
+    "a message for somebody else": State(5, np.ones(256), np.ones(256)),
 }
 
 
@@ -209,7 +218,9 @@ def test_no_report_can_stop_the_coordinator(world_of, tmp_path, what):
 
 def test_a_report_cannot_claim_to_be_another_nodes(world_of, tmp_path):
     directory = RunDirectory(tmp_path / "run", world_of().blueprint)
-    directory.metrics(1, Metrics(5, {**VALUES, "node": 0, "round": 99}, np.ones(8), np.zeros(8)))
+    directory.metrics(
+        1, Metrics(5, {**VALUES, "node": 0, "round": 99}, np.ones(256), np.zeros(256))
+    )
     directory.metrics_file.close()
     line = json.loads((tmp_path / "run" / "metrics.jsonl").read_text())
     assert (line["node"], line["round"]) == (1, 5)
