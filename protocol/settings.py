@@ -187,7 +187,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "weights": "random",
         "lr": 0.05,
         "batch": 256,
-        "local_steps": 1,
+        "local_steps": "epoch",
         "rounds": 50,
         "beta": 0.025,
         "noise": "laplace",

@@ -103,33 +103,39 @@ class Lbfgs(Descent):
             return -self.slope
         used = min(self.count, self.history)
         s, y = self.s[:, :used], self.y[:, :used]
-        # Slots are overwritten in turn; the triangle below needs them oldest first.
+        sy, yy = self.sy[:, :used, :used], self.yy[:, :used, :used]
+        p, q = _products(s, self.slope).double(), _products(y, self.slope).double()
+        # Slots are overwritten in turn, and the triangle below needs them oldest first.
         turn = self.count % used
-        sy, yy = (m[:, :used, :used].roll((-turn, -turn), (1, 2)) for m in (self.sy, self.yy))
-        p, q = (_products(m, self.slope).roll(-turn, 1).double() for m in (s, y))
-        diagonal = sy.diagonal(dim1=1, dim2=2)
-        triangle = sy.triu() + torch.diag_embed((diagonal == 0).double())
+        if turn:
+            sy, yy = (m.roll((-turn, -turn), (1, 2)) for m in (sy, yy))
+            p, q = p.roll(-turn, 1), q.roll(-turn, 1)
+        triangle, diagonal = sy.triu(), sy.diagonal(dim1=1, dim2=2)
         scale = self.scale[:, None]
         w = torch.linalg.solve_triangular(triangle, p[..., None], upper=True)[..., 0]
         v = diagonal * w + scale * (_sum(yy, w) - q)
         v = torch.linalg.solve_triangular(triangle.mT, v[..., None], upper=False)[..., 0]
-        v, w = v.roll(turn, 1).to(s), (scale * w).roll(turn, 1).to(s)
+        v, w = v.to(s), (scale * w).to(s)
+        if turn:
+            v, w = v.roll(turn, 1), w.roll(turn, 1)
         return -(scale.to(s) * self.slope + _sum(s, v) - _sum(y, w))
 
     def _remember(self, s: Tensor, y: Tensor) -> None:
         """Add a pair; where it shows no curvature upwards, a pair of zeros, which does nothing."""
-        curved = (s * y).sum(1) > 1e-10 * s.norm(dim=1) * y.norm(dim=1)
+        curvature = (s * y).sum(1)
+        curved = curvature > 1e-10 * s.norm(dim=1) * y.norm(dim=1)
         s, y = s * curved[:, None], y * curved[:, None]
         slot = self.count % self.history
         self.s[:, slot], self.y[:, slot] = s, y
         self.count += 1
         used = min(self.count, self.history)
-        self.sy[:, :used, slot] = _products(self.s[:, :used], y).double()
-        self.sy[:, slot, :used] = _products(self.y[:, :used], s).double()
         yy = _products(self.y[:, :used], y).double()
         self.yy[:, :used, slot] = self.yy[:, slot, :used] = yy
-        ratio = self.sy[:, slot, slot] / self.yy[:, slot, slot]
-        self.scale = torch.where(curved, ratio, self.scale)
+        self.sy[:, :used, slot] = _products(self.s[:, :used], y).double()
+        self.sy[:, slot, :used] = _products(self.y[:, :used], s).double()
+        # With a one here, a pair of zeros can stay in the triangle: all that it is for is zero.
+        self.sy[:, slot, slot] = torch.where(curved, curvature, 1).double()
+        self.scale = torch.where(curved, curvature / yy[:, slot], self.scale)
 
     def _shorten(
         self, move: Tensor, slope: Tensor, loss: Tensor, halvings: int = 12
@@ -153,8 +159,9 @@ class Lbfgs(Descent):
 
     def forget(self, rows: Tensor) -> None:
         """Start the curvature of these rows afresh: what was remembered leads nowhere."""
-        for pairs in (self.s, self.y, self.sy, self.yy):
+        for pairs in (self.s, self.y, self.yy):
             pairs[rows] = 0
+        self.sy[rows] = torch.eye(self.history, dtype=torch.float64)
         self.scale = torch.where(rows, 1 / self.slope.abs().sum(1).double(), self.scale)
 
 

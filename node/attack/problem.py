@@ -65,7 +65,7 @@ class Problem:
         rows = len(x)
         theta = self._copies(term, rows)
         if rows == 1:
-            logits = functional_call(self.module, {n: p[0] for n, p in theta.items()}, (x[0],))
+            logits = functional_call(self.module, theta, (x[0],))
         else:
             # Each restart has a copy of theta, so that one backward pass gives all gradients: as
             # grouped convolutions, at half the cost of one after the other on small images.
@@ -76,10 +76,13 @@ class Problem:
         return torch.cat([part.reshape(rows, -1) for part in parts], 1)
 
     def _copies(self, term: int, rows: int) -> dict[str, Tensor]:
+        """A term's theta to differentiate by: as it is for one row, else a copy for each."""
         if (term, rows) not in self._ready:
             _, theta, _ = self._terms[term]
             self._ready[term, rows] = {
-                name: part.expand(rows, *part.shape).contiguous().requires_grad_()
+                name: (part if rows == 1 else part.expand(rows, *part.shape))
+                .clone(memory_format=torch.contiguous_format)
+                .requires_grad_()
                 for name, part in theta.items()
             }
         return self._ready[term, rows]

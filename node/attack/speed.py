@@ -60,13 +60,13 @@ def dlg_speed(
 
 
 def _ours(target: Target, victim: Victim, steps: int, restarts: int) -> float:
-    begin = time.process_time()
     problem = Problem(target, victim)
     guess = Guess(problem, joint=True)
 
     def distance(rows: Tensor, fixed: Tensor) -> Tensor:
         return (problem.gradient(*guess.read(rows, fixed)) - problem.vector).square().sum(1)
 
+    begin = time.process_time()
     descent = Lbfgs(distance, guess.random(restarts, 0), guess.fixed(restarts, None))
     for _ in range(steps):
         descent.step()
