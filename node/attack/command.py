@@ -123,8 +123,10 @@ def print_table(results: list[dict[str, Any]], run: Path) -> None:
     from rich.table import Table
 
     table = Table(title=f"attacks on {run.name}")
-    for column in ("attack", "round", "PSNR", "mean image", "SSIM", "labels", "loss", "seconds"):
-        table.add_column(column, justify="left" if column == "attack" else "right")
+    for column in ("attack", "round", "PSNR", "mean image", "SSIM", "labels", "seconds"):
+        left = column == "attack"
+        longest = max(len(result["attack"]) for result in results) if left else None
+        table.add_column(column, justify="left" if left else "right", min_width=longest)
     for result in results:
         scored, mean = result.get("score", {}), result.get("baselines", {}).get("mean", {})
         table.add_row(
@@ -134,7 +136,6 @@ def print_table(results: list[dict[str, Any]], run: Path) -> None:
             figure(mean.get("psnr"), "{:.1f} dB"),
             figure(scored.get("ssim"), "{:.2f}"),
             figure(scored.get("label_accuracy"), "{:.0%}"),
-            f"{result['loss']:.3g}",
             f"{result['seconds']:.1f}",
         )
     console = Console()
