@@ -167,11 +167,24 @@ def growth(sizes: tuple[int, ...] = (8, 16, 32, 64, 128, 256), rounds: int = 10)
     }
 
 
+def attack() -> dict[str, Any]:
+    """A step of our DLG, restarts side by side, ÷ the same attack written plainly."""
+    (speed,) = in_processes([("lppa.node.attack.speed:dlg_speed", ())])
+    return {
+        "goal": "at most 1",
+        "ratio": speed.ratio,
+        "ours_ms": speed.ours * 1000,
+        "plain_ms": speed.plain * 1000,
+        "restarts": speed.restarts,
+    }
+
+
 MEASURES: dict[str, Callable[[], dict[str, Any]]] = {
     "exchange": exchange,
     "overhead": overhead,
     "start-5": lambda: start(5),
     "start-50": lambda: start(50),
+    "attack": attack,
     "growth": growth,
 }
 

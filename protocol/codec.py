@@ -62,11 +62,10 @@ class WrongRun(BadMessage):
 
 @dataclass(frozen=True)
 class Envelope:
-    """A decoded message, who its header says sent it, and how many bytes its arrays took."""
+    """A decoded message, and who its header says sent it."""
 
     sender: int
     message: Message
-    size: int = 0
 
 
 def _is_int(value: Any) -> bool:
@@ -125,8 +124,7 @@ def decode(frames: Sequence[Any], run: str) -> Envelope:
     kind = KINDS[header["kind"]]
     arrays = _arrays(header["tensors"], frames[1:])
     values = _body(kind, header, arrays)
-    size = sum(array.nbytes for array in arrays.values())
-    return Envelope(header["sender"], kind(**values), size)
+    return Envelope(header["sender"], kind(**values))
 
 
 HEADER = {"version": int, "run": str, "kind": str, "sender": int, "round": int}

@@ -26,7 +26,3 @@ class RunFailed(LppaError):
         super().__init__(reason)
         self.node = node
         self.round = round
-
-
-class Interrupted(LppaError):
-    """Somebody asked the run to stop before it was done."""
