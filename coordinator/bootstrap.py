@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from lppa.coordinator.plan import Blueprint
 from lppa.protocol.codec import COORDINATOR, BadMessage, Envelope, WrongRun, decode, encode
 from lppa.protocol.errors import RunFailed
-from lppa.protocol.links import check_speaker, name_all
+from lppa.protocol.links import check_speaker
 from lppa.protocol.messages import Hello, Message, Refuse, Stop, Waiting
+from lppa.protocol.names import name_all
 from lppa.protocol.sockets import Arrival, Inbox, wait_for_any
 
 TICK = 0.1

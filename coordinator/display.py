@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from lppa.protocol.links import name_all
+from lppa.protocol.names import name_all
 
 
 class Silent:

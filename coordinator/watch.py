@@ -15,8 +15,8 @@ from lppa.coordinator.bootstrap import TICK, Roster
 from lppa.coordinator.metrics import Collection, check_metrics, check_totals
 from lppa.protocol.codec import BadMessage
 from lppa.protocol.errors import RunFailed
-from lppa.protocol.links import name_all
 from lppa.protocol.messages import Done, Failed, Hello, Message, Metrics, Progress
+from lppa.protocol.names import name_all
 from lppa.protocol.sockets import wait_for_any
 
 log = logging.getLogger("lppa.coordinator")

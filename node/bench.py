@@ -23,8 +23,9 @@ from lppa.node.noise import Injection, NoiseSource, lppa
 from lppa.node.stopwatch import Stopwatch
 from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR
-from lppa.protocol.links import Neighbourhood, NetworkLinks
+from lppa.protocol.links import Neighbourhood
 from lppa.protocol.mailbox import Mailbox
+from lppa.protocol.network import NetworkLinks
 from lppa.protocol.sockets import Wire
 
 SHAPE, CLASSES, ROWS, BATCH = (1, 28, 28), 10, 2048, 256

@@ -29,8 +29,9 @@ from lppa.node.stopwatch import Stopwatch
 from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR, encode
 from lppa.protocol.errors import LppaError, RunFailed
-from lppa.protocol.links import Links, Neighbourhood, NetworkLinks, Stopped
+from lppa.protocol.links import Links, Neighbourhood, Stopped
 from lppa.protocol.messages import Done, Failed, Message, Metrics, Plan, Progress
+from lppa.protocol.network import NetworkLinks
 from lppa.protocol.settings import Settings, make_settings
 from lppa.protocol.sockets import FAREWELL, Wire
 

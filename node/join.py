@@ -9,8 +9,9 @@ import time
 
 from lppa.protocol.codec import COORDINATOR, BadMessage, WrongRun, decode, encode
 from lppa.protocol.errors import RunFailed, WrongUse
-from lppa.protocol.links import Stopped, name_all
+from lppa.protocol.links import Stopped
 from lppa.protocol.messages import Hello, Message, Plan, Refuse, Stop, Waiting
+from lppa.protocol.names import name_all
 from lppa.protocol.sockets import Outbox, Wire, wait_for_any
 
 log = logging.getLogger("lppa.join")
@@ -31,7 +32,7 @@ def join(wire: Wire, coordinator: Outbox, timeout: float) -> Plan:
             state = f" (it was waiting for {name_all(set(missing))})" if missing else ""
             raise RunFailed(
                 f"no coordinator answered at {where} for {timeout:g} s{state}; "
-                "start it with `lppa-coordinator --peers peers.json`"
+                "start it with `lppa-coordinator --peers` and this same peers.json"
             )
         if now - greeted >= HELLO_EVERY:
             coordinator.send(encode(hello, wire.book.run, wire.me), wait=False)

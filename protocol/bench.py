@@ -17,8 +17,9 @@ import zmq
 
 from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR, encode
-from lppa.protocol.links import Neighbourhood, NetworkLinks
+from lppa.protocol.links import Neighbourhood
 from lppa.protocol.messages import State
+from lppa.protocol.network import NetworkLinks
 from lppa.protocol.sockets import Wire
 
 MESSAGES = 50

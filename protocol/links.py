@@ -1,15 +1,15 @@
 """A node's links to its neighbours, as the round loop sees them: send, receive, nothing else.
 
-`NetworkLinks` speaks over sockets, `LocalLinks` over queues in one process; both check every
-message in the same way before it is used. The mathematics is not here.
+Every message is checked here before it is used, whatever it came over: `LocalLinks` are queues in
+one process, `network` has those over sockets. The mathematics is not here.
 """
 
 from __future__ import annotations
 
 import logging
 import queue
-import random
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from lppa.protocol.codec import COORDINATOR, BadMessage, Envelope, all_finite, decode, encode
+from lppa.protocol.codec import BadMessage, Envelope, all_finite
 from lppa.protocol.errors import LppaError, RunFailed
-from lppa.protocol.mailbox import Mailbox
-from lppa.protocol.messages import Greet, Message, Model, Noise, Refuse, State, Stop, Welcome
-from lppa.protocol.sockets import Inbox, Outbox, SendTimeout, Wire, describe, wait_for_any
+from lppa.protocol.mailbox import Mailbox, random_delay
+from lppa.protocol.messages import Message, Model, Noise, State
+from lppa.protocol.names import describe
 
 log = logging.getLogger("lppa.links")
 
@@ -46,7 +46,7 @@ class Neighbourhood:
     latency: float = 0.0
 
 
-class Links:
+class Links(ABC):
     """What both kinds share: the checks, the mailbox and the deadline."""
 
     def __init__(self, around: Neighbourhood) -> None:
@@ -124,139 +124,17 @@ class Links:
             if not all_finite(array):
                 raise BadMessage(f"{name} has values that are not finite")
 
-    def _transmit(self, message: Message, receiver: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def check_for_stop(self) -> None:
+        """Raises Stopped if somebody has ended the run; never waits."""
 
+    @abstractmethod
+    def _transmit(self, message: Message, receiver: int) -> None:
+        """Hands a message on to its receiver."""
+
+    @abstractmethod
     def _gather(self, seconds: float) -> None:
         """Takes in what arrives within the time; may return early."""
-        raise NotImplementedError
-
-
-class NetworkLinks(Links):
-    """Links over ZeroMQ: one inbox, an outbox per out-neighbour, an ear for the coordinator."""
-
-    def __init__(
-        self, around: Neighbourhood, wire: Wire, inbox: Inbox, coordinator: Outbox
-    ) -> None:
-        super().__init__(around)
-        self.run = wire.book.run
-        self.inbox = inbox
-        self.coordinator = coordinator
-        self.outboxes = {to: wire.outbox(to, around.timeout) for to in around.outputs}
-
-    def handshake(self, fingerprint: str) -> None:
-        """Greets every neighbour and makes sure that all of them follow the same plan."""
-        for outbox in self.outboxes.values():
-            outbox.send(encode(Greet(fingerprint), self.run, self.around.me))
-        unheard, unwelcome = set(self.around.inputs), set(self.around.outputs)
-        deadline = time.monotonic() + self.around.timeout
-        while unheard or unwelcome:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                missing = min(unheard | unwelcome)
-                raise RunFailed(
-                    f"node {self.around.me} waited {self.around.timeout:g} s to be greeted by "
-                    f"{name_all(unheard | unwelcome)}",
-                    node=missing,
-                    round=0,
-                )
-            # Not for long at once: that a key was turned down is not heard on these sockets.
-            boxes = [self.inbox, self.coordinator, *self.outboxes.values()]
-            wait_for_any(boxes, min(left, 0.5))
-            self._heed_coordinator()
-            while (arrival := self.inbox.receive()) is not None:
-                envelope = self._open(arrival.frames)
-                if envelope is None:
-                    continue
-                if not isinstance(envelope.message, Greet):
-                    self.accept(envelope, arrival.speaker)
-                elif self._same_plan(envelope, arrival.speaker, fingerprint, arrival.route):
-                    unheard.discard(envelope.sender)
-            for receiver in sorted(unwelcome):
-                if self._welcomed_by(receiver, fingerprint):
-                    unwelcome.discard(receiver)
-
-    def _same_plan(
-        self, envelope: Envelope, speaker: int | None, fingerprint: str, route: bytes
-    ) -> bool:
-        """Answers a neighbour's greeting; two plans in one run are refused by name."""
-        try:
-            check_speaker(envelope, speaker)
-        except BadMessage as reason:
-            self.drop(str(reason), envelope.sender)
-            return False
-        if envelope.sender not in self.around.inputs:
-            reason = f"node {envelope.sender} is not an in-neighbour of node {self.around.me}"
-            self.inbox.reply(route, encode(Refuse(reason), self.run, self.around.me))
-            self.drop(reason, envelope.sender)
-            return False
-        self.inbox.reply(route, encode(Welcome(fingerprint), self.run, self.around.me))
-        self._compare(envelope.sender, envelope.message.fingerprint, fingerprint)
-        return True
-
-    def _welcomed_by(self, receiver: int, fingerprint: str) -> bool:
-        frames = self.outboxes[receiver].receive()
-        if self.outboxes[receiver].refused():
-            raise RunFailed(
-                f"node {receiver} turned down the key of node {self.around.me}: "
-                "do both have the same peers.json?",
-                node=receiver,
-                round=0,
-            )
-        envelope = None if frames is None else self._open(frames)
-        if envelope is None or envelope.sender != receiver:
-            return False
-        if isinstance(envelope.message, Refuse):
-            raise RunFailed(envelope.message.reason, node=receiver, round=0)
-        if not isinstance(envelope.message, Welcome):
-            return False
-        self._compare(receiver, envelope.message.fingerprint, fingerprint)
-        return True
-
-    def _compare(self, peer: int, theirs: str, ours: str) -> None:
-        if theirs != ours:
-            raise RunFailed(
-                f"node {peer} follows another plan ({theirs[:8]}) than node {self.around.me} "
-                f"({ours[:8]}): topology or settings differ",
-                node=peer,
-                round=0,
-            )
-
-    def check_for_stop(self) -> None:
-        """Raises Stopped if the coordinator has ended the run; never waits."""
-        self._heed_coordinator()
-
-    def _transmit(self, message: Message, receiver: int) -> None:
-        try:
-            self.outboxes[receiver].send(encode(message, self.run, self.around.me))
-        except SendTimeout:
-            raise RunFailed(
-                f"node {receiver} took nothing from node {self.around.me} for "
-                f"{self.around.timeout:g} s",
-                node=receiver,
-                round=message.round,
-            ) from None
-
-    def _gather(self, seconds: float) -> None:
-        wait_for_any([self.inbox, self.coordinator], seconds)
-        self._heed_coordinator()
-        while (arrival := self.inbox.receive()) is not None:
-            envelope = self._open(arrival.frames)
-            if envelope is not None:
-                self.accept(envelope, arrival.speaker)
-
-    def _open(self, frames: Sequence[Any]) -> Envelope | None:
-        try:
-            return decode(frames, self.run)
-        except BadMessage as reason:
-            self.drop(str(reason))
-            return None
-
-    def _heed_coordinator(self) -> None:
-        while (frames := self.coordinator.receive()) is not None:
-            envelope = self._open(frames)
-            if envelope and envelope.sender == COORDINATOR and isinstance(envelope.message, Stop):
-                raise Stopped(envelope.message.reason)
 
 
 class LocalLinks(Links):
@@ -296,17 +174,3 @@ def arrays_of(message: Message) -> list[tuple[str, np.ndarray]]:
 def array_bytes(message: Message) -> int:
     """How much of a message is arrays."""
     return sum(array.nbytes for _, array in arrays_of(message))
-
-
-def random_delay(latency: float) -> Callable[[], float] | None:
-    """Draws a delay in seconds of up to `latency` milliseconds; None for no delay at all."""
-    if latency <= 0:
-        return None
-    # Not seeded on purpose: results must not depend on when messages arrive.
-    return lambda: random.SystemRandom().uniform(0.0, latency / 1000)
-
-
-def name_all(nodes: set[int]) -> str:
-    """Nodes in words: `node 3`, or `nodes 1, 3`."""
-    listed = ", ".join(map(str, sorted(nodes)))
-    return f"node {listed}" if len(nodes) == 1 else f"nodes {listed}"

@@ -7,6 +7,7 @@ the links; the mailbox only keeps it and, for a simulated network, holds it back
 from __future__ import annotations
 
 import heapq
+import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -60,3 +61,11 @@ class Mailbox:
 
     def __len__(self) -> int:
         return len(self._known)
+
+
+def random_delay(latency: float) -> Callable[[], float] | None:
+    """Draws a delay in seconds of up to `latency` milliseconds; None for no delay at all."""
+    if latency <= 0:
+        return None
+    # Not seeded on purpose: results must not depend on when messages arrive.
+    return lambda: random.SystemRandom().uniform(0.0, latency / 1000)

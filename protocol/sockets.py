@@ -17,6 +17,7 @@ from zmq.utils.monitor import recv_monitor_message
 from lppa.protocol.book import AddressBook, Peer, is_local
 from lppa.protocol.codec import COORDINATOR, MAX_FRAME
 from lppa.protocol.errors import WrongUse
+from lppa.protocol.names import describe
 
 # A peer that neither speaks nor answers a heartbeat for this long is reconnected.
 HEARTBEAT_MS = 5_000
@@ -210,11 +211,6 @@ def wait_for_any(boxes: Sequence[Inbox | Outbox], seconds: float) -> None:
         poller.register(box.socket, zmq.POLLIN)
     # Rounded up: a poll of 0 ms for the last fraction of a millisecond would spin.
     poller.poll(max(0, int(seconds * 1000) + 1))
-
-
-def describe(process: int) -> str:
-    """A process by name, for people."""
-    return "the coordinator" if process == COORDINATOR else f"node {process}"
 
 
 def _entry(book: AddressBook, process: int) -> Peer:

@@ -17,7 +17,7 @@ from test_links import FINE, NODES, RUN, SIZE, around, state
 from lppa.protocol.book import AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR, MAX_HEADER, decode, encode
 from lppa.protocol.errors import RunFailed
-from lppa.protocol.links import NetworkLinks, Stopped
+from lppa.protocol.links import Stopped
 from lppa.protocol.messages import (
     Greet,
     Hello,
@@ -26,6 +26,7 @@ from lppa.protocol.messages import (
     Stop,
     Welcome,
 )
+from lppa.protocol.network import NetworkLinks
 from lppa.protocol.sockets import Wire, new_keys
 
 
