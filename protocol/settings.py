@@ -45,6 +45,7 @@ def option(
     return field(default=default, metadata=about)
 
 
+NOISE_EXCHANGES = ("tensor", "seed")
 LONGEST_WAIT = 1_000_000.0  # seconds; ZeroMQ counts milliseconds in 32 bits
 
 
@@ -127,6 +128,26 @@ class Settings:
     noise_every: int = option(
         0, "Inject noise every K rounds; 0: at the start only.", kind=int, least=0
     )
+    noise_exchange: str = option(
+        "tensor",
+        "Send the noise itself, or once a 32-byte seed that both ends expand: fresh noise in every "
+        "round then costs no bandwidth.",
+        choices=NOISE_EXCHANGES,
+    )
+    beta_own: float = option(
+        0.0,
+        "Scale of independent noise that each client adds besides lppa's; the only part that "
+        "survives when all neighbours collude, and it costs accuracy.",
+        kind=float,
+        least=0.0,
+        most=1e9,
+    )
+    clip: float | None = option(
+        None,
+        "Clip the gradient of each sample to this norm: L1 with Laplace noise, L2 with Gaussian.",
+        kind=float,
+        above=0.0,
+    )
     # -- the network
     topology: str = option(
         "full",
@@ -192,6 +213,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "beta": 0.025,
         "noise": "laplace",
         "noise_every": 0,
+        "noise_exchange": "tensor",
     },
 }
 
@@ -227,7 +249,12 @@ def _with_problem(given: dict[str, Any]) -> Settings:
         model = DEFAULT_MODELS.get(dataset, "mlp")
     if (dataset in QUADRATICS) != (model == "quadratic"):
         raise WrongUse(f"--model {model} does not go with --dataset {dataset}")
-    return Settings(**{**given, "dataset": dataset, "model": model})
+    settings = Settings(**{**given, "dataset": dataset, "model": model})
+    if settings.beta_own and settings.rule != "lppa":
+        raise WrongUse(f"--beta-own goes with --rule lppa, not with {settings.rule}")
+    if settings.clip is not None and dataset in QUADRATICS:
+        raise WrongUse("--clip needs samples, and the quadratic problem has none")
+    return settings
 
 
 def _checked(about: Field, value: Any) -> Any:
