@@ -1,4 +1,4 @@
-"""The four measures of speed: exchange, overhead, start and growth, each a ratio within one run.
+"""The measures of speed, each a ratio of two things that are timed within one run.
 
 A benchmark, not a test: nothing here fails because a machine is slow. What is timed inside the
 processes stands with the code that it measures; this module starts them and compares.
@@ -63,27 +63,40 @@ def exchange(repeats: int = 9) -> dict[str, Any]:
     return {"goal": "at least 0.85", **results[1]}
 
 
-def overhead(nodes: int = 5, rounds: int = 6, repeats: int = 5) -> dict[str, Any]:
+def overhead() -> dict[str, Any]:
     """A round of five nodes ÷ the same gradients and updates with no communication."""
+    return {"goal": "at most 1.15", **compare_rounds("ours", "alone")}
+
+
+def seeded() -> dict[str, Any]:
+    """A round with fresh noise from seeds ÷ a round of dsgt."""
+    return {"goal": "at most 1.25", **compare_rounds("seeded", "dsgt")}
+
+
+def compare_rounds(
+    one: str, other: str, nodes: int = 5, rounds: int = 6, repeats: int = 5
+) -> dict[str, Any]:
+    """The time of a round done in one way ÷ that of another, in turns in the same processes."""
     with private_folder() as folder:
         book, keys = local_book(nodes, folder, secure=False)
         barrier = fork_context().Barrier(nodes)
         results = in_processes(
             [
-                ("lppa.node.bench:round_partner", (book, me, keys[me], barrier, rounds, repeats))
+                (
+                    "lppa.node.bench:round_partner",
+                    (book, me, keys[me], barrier, (one, other), rounds, repeats),
+                )
                 for me in range(nodes)
             ],
         )
     spent = {
         name: [span(turns, name) / rounds for turns in zip(*results, strict=True)]
-        for name in ("ours", "alone")
+        for name in (one, other)
     }
-    ours, alone = statistics.median(spent["ours"]), statistics.median(spent["alone"])
+    medians = {name: statistics.median(times) for name, times in spent.items()}
     return {
-        "goal": "at most 1.15",
-        "ratio": ours / alone,
-        "ours_ms": ours * 1000,
-        "alone_ms": alone * 1000,
+        "ratio": medians[one] / medians[other],
+        **{f"{name}_ms": seconds * 1000 for name, seconds in medians.items()},
         "nodes": nodes,
     }
 
@@ -167,6 +180,12 @@ def growth(sizes: tuple[int, ...] = (8, 16, 32, 64, 128, 256), rounds: int = 10)
     }
 
 
+def expansion() -> dict[str, Any]:
+    """Noise from seeds, draws a second on one core ÷ the bare generator's words a second."""
+    (speed,) = in_processes([("lppa.node.bench:expansion_speed", ())])
+    return {"goal": "100 M/s, or 0.5", **speed}
+
+
 def attack() -> dict[str, Any]:
     """A step of our DLG, restarts side by side, ÷ the same attack written plainly."""
     (speed,) = in_processes([("lppa.node.attack.speed:dlg_speed", ())])
@@ -182,6 +201,8 @@ def attack() -> dict[str, Any]:
 MEASURES: dict[str, Callable[[], dict[str, Any]]] = {
     "exchange": exchange,
     "overhead": overhead,
+    "expansion": expansion,
+    "seeded": seeded,
     "start-5": lambda: start(5),
     "start-50": lambda: start(50),
     "attack": attack,

@@ -26,8 +26,10 @@ def bench(only: str | None, out: Path | None, as_json: bool) -> None:
     """Measure speed as ratios of two things timed side by side on this machine.
 
     exchange: our links against bare ZeroMQ. overhead: a round against the same work without
-    communication. start-N: launching N nodes against one import of PyTorch. attack: our DLG against
-    the same written plainly. growth: seconds per round and node for 8 to 256 nodes.
+    communication. expansion: noise from seeds against the generator alone. seeded: a round with
+    fresh seeded noise against one without noise. start-N: launching N nodes against one import of
+    PyTorch. attack: our DLG against the same written plainly. growth: seconds per round and node
+    for 8 to 256 nodes.
     """
     names = only.split(",") if only else list(MEASURES)
     unknown = [name for name in names if name not in MEASURES]

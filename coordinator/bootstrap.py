@@ -80,6 +80,18 @@ class Roster:
         return True
 
 
+def check_speech(roster: Roster, exchange: str) -> None:
+    """A node that does not know the run's way to exchange noise is named before anything starts."""
+    for node, hello in sorted(roster.processes.items()):
+        if exchange not in hello.speaks:
+            raise RunFailed(
+                f"node {node} on {hello.host} does not know --noise-exchange {exchange} "
+                f"(it knows {', '.join(hello.speaks)}): update lppa there, or use another exchange",
+                node=node,
+                round=0,
+            )
+
+
 def bootstrap(
     roster: Roster,
     blueprint: Blueprint,
@@ -102,5 +114,6 @@ def bootstrap(
             raise RunFailed(
                 f"{name_all(set(lost))} did not come within {timeout:g} s", node=lost[0], round=0
             )
+    check_speech(roster, blueprint.settings.noise_exchange)
     for node in range(roster.nodes):
         roster.send(node, blueprint.plan(node))

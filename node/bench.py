@@ -1,4 +1,4 @@
-"""Measures a round against the same work without communication.
+"""Measures a round against the same work without communication or noise, and the noise itself.
 
 Part of `lppa bench`. Every client is a process of its own in both cases; they take turns.
 """
@@ -6,7 +6,9 @@ Part of `lppa bench`. Every client is a process of its own in both cases; they t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,10 @@ from lppa.models.flat import FlatModel
 from lppa.models.networks import build
 from lppa.node.algorithm import aggregate
 from lppa.node.datasets import Samples
+from lppa.node.expansion import Expander, keystream, raw_words
 from lppa.node.learner import DataLearner
 from lppa.node.neighbours import Neighbours
-from lppa.node.noise import Injection, NoiseSource, lppa
+from lppa.node.noise import Injection, NoiseSource, make_rule
 from lppa.node.stopwatch import Stopwatch
 from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR
@@ -29,6 +32,8 @@ from lppa.protocol.network import NetworkLinks
 from lppa.protocol.sockets import Wire
 
 SHAPE, CLASSES, ROWS, BATCH = (1, 28, 28), 10, 2048, 256
+BETA = 0.025
+DRAWS = 4_000_000
 TIMEOUT = 120.0
 
 
@@ -43,10 +48,34 @@ class Alone(Neighbours):
         return list(sent.values())
 
 
+@dataclass(frozen=True)
+class Variant:
+    """A way to do a round: with whom, by which rule, how noise is exchanged and how often."""
+
+    neighbours: type[Neighbours]
+    rule: str = "lppa"
+    exchange: str = "tensor"
+    every: int = 0
+
+
+VARIANTS = {
+    "alone": Variant(Alone),
+    "ours": Variant(Neighbours),
+    "dsgt": Variant(Neighbours, "dsgt"),
+    "seeded": Variant(Neighbours, "lppa", "seed", 1),
+}
+
+
 def round_partner(
-    book: AddressBook, me: int, secret: str, barrier: Any, rounds: int, repeats: int
+    book: AddressBook,
+    me: int,
+    secret: str,
+    barrier: Any,
+    variants: tuple[str, ...],
+    rounds: int,
+    repeats: int,
 ) -> list[dict[str, tuple[float, float]]]:
-    """One client: when each turn began and ended, with and without communication."""
+    """One client: when each turn of each variant began and ended."""
     torch.set_num_threads(1)
     nodes = len(book.nodes)
     others = tuple(i for i in range(nodes) if i != me)
@@ -59,9 +88,8 @@ def round_partner(
         turns = []
         for _ in range(repeats + 1):
             turn = {}
-            for name, kind in (("alone", Alone), ("ours", Neighbours)):
-                neighbours = kind(links, tuple(range(nodes)), torch.device("cpu"), Stopwatch())
-                loop = round_loop(neighbours, learner, links, rounds)
+            for name in variants:
+                loop = round_loop(VARIANTS[name], nodes, learner, links, rounds)
                 barrier.wait()
                 began = time.perf_counter()
                 for _ in loop:
@@ -75,13 +103,15 @@ def round_partner(
 
 
 def round_loop(
-    neighbours: Neighbours, learner: DataLearner, links: NetworkLinks, rounds: int
+    variant: Variant, nodes: int, learner: DataLearner, links: NetworkLinks, rounds: int
 ) -> Iterator[Any]:
     """Algorithm 1 with uniform weights; nothing is computed before it is asked for."""
-    source = NoiseSource(
-        "laplace", 0.025, learner.size, torch.float32, torch.device("cpu"), neighbours.me
-    )
-    inject = Injection(lppa, source, neighbours, every=0)
+    device = torch.device("cpu")
+    neighbours = variant.neighbours(links, tuple(range(nodes)), device, Stopwatch())
+    expander = Expander("laplace", BETA, learner.size)
+    source = NoiseSource(expander, torch.float32, device, neighbours.me)
+    rule = make_rule(variant.rule, variant.exchange, source, neighbours)
+    inject = Injection(rule, variant.every)
     row = (1.0 / len(neighbours.inputs),) * len(neighbours.inputs)
     links.round, links.mailbox = 0, Mailbox()  # the rounds begin again
     return aggregate(neighbours, learner, inject, row, lambda t: 0.01, rounds, adapt_first=True)
@@ -105,3 +135,20 @@ def synthetic_learner(me: int) -> DataLearner:
         torch.float32,
         device,
     )
+
+
+def expansion_speed(repeats: int = 7) -> dict[str, float]:
+    """Draws per second and core that seeds are expanded to, beside the generator's own words."""
+    expander, seed = Expander("laplace", BETA, DRAWS), bytes(32)
+    ours, raw = [], []
+    for t in range(repeats + 1):  # in turn, so that a busy machine slows both
+        ours.append(_seconds(lambda t=t: expander.total([(1, seed)], t)))
+        raw.append(_seconds(lambda t=t: [None for _ in raw_words(keystream(seed, t), DRAWS)]))
+    draws, words = DRAWS / median(ours[1:]) / 1e6, DRAWS / median(raw[1:]) / 1e6
+    return {"ratio": draws / words, "draws_m_s": draws, "raw_m_s": words}
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began

@@ -18,11 +18,12 @@ import torch
 from lppa.node.algorithm import Round, aggregate
 from lppa.node.attack.log import LogWriter, log_path
 from lppa.node.device import choose_device
+from lppa.node.expansion import Expander
 from lppa.node.join import join
 from lppa.node.learner import DataLearner, Learner, make_learner
 from lppa.node.memory import proportional_bytes
 from lppa.node.neighbours import Neighbours
-from lppa.node.noise import RULES, Injection, NoiseSource
+from lppa.node.noise import Injection, NoiseSource, dp, make_rule
 from lppa.node.record import Record
 from lppa.node.sketch import Sketch
 from lppa.node.stopwatch import Stopwatch
@@ -163,16 +164,7 @@ def train(
             log.warning("the batches of this node are written to %s", folder)
             learner.on_batch = record.batch
         neighbours = Neighbours(links, plan.inputs, device, clock)
-        source = NoiseSource(
-            settings.noise,
-            settings.beta,
-            learner.size,
-            getattr(torch, settings.dtype),
-            device,
-            me,
-            settings.seed,
-        )
-        inject = Injection(RULES[settings.rule], source, neighbours, settings.noise_every)
+        inject = make_injection(settings, learner.size, neighbours)
         steps = settings.local_steps
         loop = aggregate(
             neighbours,
@@ -193,6 +185,26 @@ def train(
         return final
     finally:
         record.close()
+
+
+def make_injection(settings: Settings, size: int, neighbours: Neighbours) -> Injection:
+    """The noise that the settings ask for."""
+
+    def source(beta: float, label: str) -> NoiseSource:
+        return NoiseSource(
+            Expander(settings.noise, beta, size),
+            getattr(torch, settings.dtype),
+            neighbours.device,
+            neighbours.me,
+            settings.seed,
+            label,
+        )
+
+    shared = source(settings.beta, "edge")
+    rule = make_rule(settings.rule, settings.noise_exchange, shared, neighbours)
+    # Independent noise on top is what dp adds, on a scale of its own.
+    own = dp(source(settings.beta_own, "own"), neighbours) if settings.beta_own else None
+    return Injection(rule, settings.noise_every, own)
 
 
 class Evaluation:

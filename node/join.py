@@ -12,6 +12,7 @@ from lppa.protocol.errors import RunFailed, WrongUse
 from lppa.protocol.links import Stopped
 from lppa.protocol.messages import Hello, Message, Plan, Refuse, Stop, Waiting
 from lppa.protocol.names import name_all
+from lppa.protocol.settings import NOISE_EXCHANGES
 from lppa.protocol.sockets import Outbox, Wire, wait_for_any
 
 log = logging.getLogger("lppa.join")
@@ -22,7 +23,7 @@ HELLO_EVERY = 1.0
 def join(wire: Wire, coordinator: Outbox, timeout: float) -> Plan:
     """Waits for the plan; gives up when the coordinator has been silent for `timeout` seconds."""
     where = wire.book.coordinator.endpoint
-    hello = Hello(wire.instance, socket.gethostname(), os.getpid())
+    hello = Hello(wire.instance, socket.gethostname(), os.getpid(), NOISE_EXCHANGES)
     heard, missing = time.monotonic(), ()
     greeted = 0.0
     log.info("looking for the coordinator at %s", where)

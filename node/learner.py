@@ -57,6 +57,7 @@ class DataLearner:
         dtype: torch.dtype,
         device: torch.device,
         repeat_first: bool = False,
+        clip: tuple[float, int] | None = None,
     ) -> None:
         self.model = model
         self.size = model.size
@@ -71,6 +72,8 @@ class DataLearner:
         self.steps_per_epoch = max(1, len(rows) // batch)
         self.dtype = dtype
         self.device = device
+        # The norm that each sample's gradient is held to, and of which order it is.
+        self.clip = clip
 
     def start(self) -> Tensor:
         """θ^0: the network's own random start."""
@@ -81,8 +84,13 @@ class DataLearner:
         rows = next(self.batches)
         if self.on_batch is not None:
             self.on_batch(rows)
-        x, y = self.train.take(rows, self.dtype)
-        g, _ = self.model.gradient(theta, x.to(self.device), y.to(self.device))
+        x, y = (part.to(self.device) for part in self.train.take(rows, self.dtype))
+        if self.clip is not None:
+            # Imported late: few runs clip, and it brings a part of PyTorch that all would pay for.
+            from lppa.models.clipping import clipped_gradient
+
+            return clipped_gradient(self.model, theta, x, y, *self.clip)
+        g, _ = self.model.gradient(theta, x, y)
         return g
 
     def evaluate(self, theta: Tensor) -> dict[str, float | None]:
@@ -175,4 +183,6 @@ def make_learner(
         dtype,
         device,
         settings.batches == "same",
+        # The norm in which the noise of that kind hides a difference.
+        None if settings.clip is None else (settings.clip, 1 if settings.noise == "laplace" else 2),
     )

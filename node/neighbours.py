@@ -16,7 +16,7 @@ from lppa.node.stopwatch import Stopwatch
 from lppa.protocol.codec import all_finite
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import Links, arrays_of
-from lppa.protocol.messages import Model, Noise, State
+from lppa.protocol.messages import Model, Noise, Seed, State
 
 
 class Neighbours:
@@ -75,6 +75,21 @@ class Neighbours:
                 for sender in self.inputs
                 if sender != self.me
             ]
+
+    def exchange_seeds(
+        self, t: int, sent: dict[int, tuple[bytes, bytes]]
+    ) -> dict[int, tuple[bytes, bytes]]:
+        """Sends every out-neighbour its seed and commitment; returns those of the in-neighbours."""
+        with self.clock("exchange"):
+            for receiver, pair in sent.items():
+                arrays = (np.frombuffer(part, np.uint8) for part in pair)
+                self.links.send(Seed(t, *arrays), receiver)
+            received = {
+                sender: self.links.receive(Seed, t, sender)
+                for sender in self.inputs
+                if sender != self.me
+            }
+        return {j: (m.seed.tobytes(), m.commitment.tobytes()) for j, m in received.items()}
 
 
 def to_wire(vector: Tensor) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 import msgpack
@@ -24,7 +24,7 @@ MAX_HEADER = 1 << 20
 MAX_FRAME = 1 << 31
 MAX_TEXT = 1 << 16
 MAX_DIMENSIONS = 4
-DTYPES = {"<f4": np.dtype("<f4"), "<f8": np.dtype("<f8")}
+DTYPES = {"<f4": np.dtype("<f4"), "<f8": np.dtype("<f8"), "|u1": np.dtype("|u1")}
 
 KINDS: dict[str, type] = {
     kind.__name__.lower(): kind
@@ -37,6 +37,7 @@ KINDS: dict[str, type] = {
         messages.Greet,
         messages.Welcome,
         messages.Noise,
+        messages.Seed,
         messages.State,
         messages.Model,
         messages.Progress,
@@ -83,6 +84,9 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "dict[str, Any]": lambda value: isinstance(value, dict),
     "tuple[int, ...]": lambda value: isinstance(value, list) and all(map(_is_int, value)),
     "tuple[float, ...]": lambda value: isinstance(value, list) and all(map(_is_float, value)),
+    "tuple[str, ...]": lambda value: (
+        isinstance(value, list) and all(isinstance(text, str) for text in value)
+    ),
 }
 ARRAY = "np.ndarray"
 
@@ -191,12 +195,14 @@ def _body(kind: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
             values[about.name] = arrays[about.name]
         elif about.name == "round":
             values["round"] = header["round"]
+        elif about.name not in body and about.default is not MISSING:
+            values[about.name] = about.default
         else:
             if about.name not in body or not CHECKS[about.type](body[about.name]):
                 raise BadMessage(f"{header['kind']} without a proper {about.name}")
             value = body[about.name]
             values[about.name] = tuple(value) if isinstance(value, list) else value
-    if len(values) - ("round" in values) != len(body) + len(arrays):
+    if not {*body, *arrays} <= set(values) - {"round"}:
         raise BadMessage(f"{header['kind']} with more than it should have")
     return values
 

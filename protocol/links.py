@@ -20,11 +20,12 @@ import numpy as np
 from lppa.protocol.codec import BadMessage, Envelope, all_finite
 from lppa.protocol.errors import LppaError, RunFailed
 from lppa.protocol.mailbox import Mailbox, random_delay
-from lppa.protocol.messages import Message, Model, Noise, State
+from lppa.protocol.messages import Message, Model, Noise, Seed, State
 from lppa.protocol.names import describe
 
 log = logging.getLogger("lppa.links")
 
+SEED_BYTES = 32  # of a seed and of its commitment
 MOST_REASONS = 32  # that are told apart; a stranger could think of endlessly many
 
 
@@ -58,9 +59,10 @@ class Links(ABC):
         # Hears every message that passes, as ("in" or "out", peer, message); for attackers.
         self.tap: Callable[[str, int, Message], None] | None = None
 
-    def send(self, message: Noise | State | Model, receiver: int) -> None:
+    def send(self, message: Noise | Seed | State | Model, receiver: int) -> None:
         """Sends to one out-neighbour. The arrays must not be changed afterwards."""
-        self.sent["noise" if isinstance(message, Noise) else "state"] += array_bytes(message)
+        kind = "noise" if isinstance(message, (Noise, Seed)) else "state"
+        self.sent[kind] += array_bytes(message)
         if self.tap is not None:
             self.tap("out", receiver, message)
         self._transmit(message, receiver)
@@ -109,17 +111,18 @@ class Links(ABC):
         check_speaker(envelope, speaker)
         if envelope.sender not in around.inputs:
             raise BadMessage("its sender is not an in-neighbour")
-        if not isinstance(message, (Noise, State, Model)):
+        if not isinstance(message, (Noise, Seed, State, Model)):
             raise BadMessage(f"a {type(message).__name__.lower()} is not expected here")
         if not self.round <= message.round <= self.round + around.nodes:
             raise BadMessage(f"round {message.round} while this node is in round {self.round}")
         if self.mailbox.has_had(envelope.sender, message):
             raise BadMessage(f"a second {type(message).__name__.lower()} for one round")
+        seed = isinstance(message, Seed)
+        dtype, size = ("uint8", SEED_BYTES) if seed else (around.dtype, around.size)
         for name, array in arrays_of(message):
-            if array.dtype.name != around.dtype or array.shape != (around.size,):
+            if array.dtype.name != dtype or array.shape != (size,):
                 raise BadMessage(
-                    f"{name} is {array.dtype.name}{list(array.shape)}, "
-                    f"not {around.dtype}[{around.size}]"
+                    f"{name} is {array.dtype.name}{list(array.shape)}, not {dtype}[{size}]"
                 )
             if not all_finite(array):
                 raise BadMessage(f"{name} has values that are not finite")

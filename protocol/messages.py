@@ -22,6 +22,8 @@ class Hello:
     instance: str
     host: str
     pid: int
+    # Ways to exchange noise that this node knows; one that does not say knows the first only.
+    speaks: tuple[str, ...] = ("tensor",)
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,19 @@ class Noise:
 
 
 @dataclass(frozen=True)
+class Seed:
+    """Node to out-neighbour, once: the seed that both expand into δ_li for any round.
+
+    `commitment` is a hash over the noise that the sender makes of it, so that an end that would
+    make other noise is found out before any is used.
+    """
+
+    round: int
+    seed: np.ndarray
+    commitment: np.ndarray
+
+
+@dataclass(frozen=True)
 class State:
     """Node to out-neighbour, every round: θ_i and γ_i."""
 
@@ -142,5 +157,5 @@ class Failed:
 
 Message = (
     Hello | Waiting | Plan | Refuse | Stop | Greet | Welcome
-    | Noise | State | Model | Progress | Metrics | Done | Failed
+    | Noise | Seed | State | Model | Progress | Metrics | Done | Failed
 )  # fmt: skip

@@ -9,13 +9,20 @@ import numpy as np
 import pytest
 import torch
 
-from lppa.node.noise import GRID_BITS, RULES, Injection, NoiseSource
+from lppa.node.expansion import GRID_BITS, Expander
+from lppa.node.noise import Injection, NoiseSource, dp, make_rule
+from lppa.protocol.errors import RunFailed
 
 MANY = 400_000
 
 
 def source(distribution="laplace", beta=0.025, size=1000, dtype=torch.float32, me=0, seed=None):
-    return NoiseSource(distribution, beta, size, dtype, torch.device("cpu"), me, seed)
+    expander = Expander(distribution, beta, size)
+    return NoiseSource(expander, dtype, torch.device("cpu"), me, seed)
+
+
+def injection(rule, noise, world, every, exchange="tensor"):
+    return Injection(make_rule(rule, exchange, noise, world), every)
 
 
 class Around:
@@ -26,6 +33,10 @@ class Around:
         self.sent = {}
 
     def exchange_noise(self, t, sent):
+        self.sent[t] = sent
+        return self.received
+
+    def exchange_seeds(self, t, sent):
         self.sent[t] = sent
         return self.received
 
@@ -76,7 +87,7 @@ def test_over_a_ring_of_clients_the_injected_noise_sums_to_nothing_at_all():
     for i in range(n):
         before, after = (i - 1) % n, (i + 1) % n
         world = Around(i, (after,), [sources[before].draw(i, 0)])
-        inject = Injection(RULES["lppa"], sources[i], world, 0)
+        inject = injection("lppa", sources[i], world, 0)
         gammas.append(inject(torch.zeros(1000), 0))
     assert all(float(gamma.norm()) > 0 for gamma in gammas)
     assert torch.equal(sum(gammas), torch.zeros(1000))
@@ -93,9 +104,8 @@ def test_no_draw_is_repeated_for_another_receiver_round_or_client(seed):
         assert abs(float(np.corrcoef(one.numpy(), other.numpy())[0, 1])) < 0.2
 
 
-def test_without_a_seed_the_same_question_gets_a_new_answer():
-    mine = source()
-    assert not torch.equal(mine.draw(1, 0), mine.draw(1, 0))
+def test_without_a_seed_every_client_draws_noise_of_its_own():
+    assert not torch.equal(source().draw(1, 0), source().draw(1, 0))
 
 
 def test_with_a_seed_the_same_question_gets_the_same_answer():
@@ -118,7 +128,7 @@ def test_no_beta_is_no_noise():
     ("every", "expected"), [(0, [0]), (1, [0, 1, 2, 3, 4, 5]), (2, [0, 2, 4]), (5, [0, 5])]
 )
 def test_noise_enters_when_it_is_due(every, expected):
-    inject = Injection(RULES["dp"], source(), Around(0, (), []), every)
+    inject = injection("dp", source(), Around(0, (), []), every)
     gamma = torch.zeros(1000)
     due = [t for t in range(6) if not torch.equal(inject(gamma, t), gamma)]
     assert due == expected
@@ -127,7 +137,7 @@ def test_noise_enters_when_it_is_due(every, expected):
 def test_lppa_adds_what_it_sends_and_takes_away_what_it_receives():
     received = [torch.full((1000,), 0.25), torch.full((1000,), 0.5)]
     world = Around(0, (1, 2), received)
-    inject = Injection(RULES["lppa"], source(), world, 0)
+    inject = injection("lppa", source(), world, 0)
     gamma = inject(torch.zeros(1000), 0)
     assert set(world.sent[0]) == {1, 2}
     assert torch.equal(gamma, world.sent[0][1] + world.sent[0][2] - received[0] - received[1])
@@ -136,12 +146,73 @@ def test_lppa_adds_what_it_sends_and_takes_away_what_it_receives():
 
 def test_dsgt_adds_nothing_and_sends_nothing():
     world, gamma = Around(0, (1, 2), []), torch.ones(1000)
-    inject = Injection(RULES["dsgt"], source(), world, 1)
+    inject = injection("dsgt", source(), world, 1)
     assert torch.equal(inject(gamma, 0), gamma)
     assert (world.sent, inject.norm) == ({}, 0.0)
 
 
 def test_injecting_leaves_the_old_gamma_as_it_was():
     gamma = torch.ones(1000)
-    Injection(RULES["dp"], source(), Around(0, (), []), 0)(gamma, 0)
+    injection("dp", source(), Around(0, (), []), 0)(gamma, 0)
     assert torch.equal(gamma, torch.ones(1000))
+
+
+def seeds_of(sender, receiver):
+    """The seed that a sender has for a receiver, and its commitment, as they travel."""
+    seed = sender.seed_of(receiver)
+    return seed, sender.expander.commitment(seed)
+
+
+@pytest.mark.parametrize("distribution", ["laplace", "gaussian"])
+@pytest.mark.parametrize("size", [1000, 40_000])
+def test_by_seed_or_by_tensor_the_noise_difference_has_the_same_bits(distribution, size):
+    """Three clients that all hear each other; 40,000 numbers are more than one chunk."""
+    sources = [source(distribution, size=size, me=i, seed=6) for i in range(3)]
+    for t in (0, 1, 7):
+        by_seed, by_tensor = [], []
+        for i in range(3):
+            others = [j for j in range(3) if j != i]
+            noise = Around(i, others, [sources[j].draw(i, t) for j in others])
+            by_tensor.append(injection("lppa", sources[i], noise, 1)(torch.zeros(size), t))
+            seeds = Around(i, others, {j: seeds_of(sources[j], i) for j in others})
+            inject = injection("lppa", sources[i], seeds, 1, "seed")
+            by_seed.append(inject(torch.zeros(size), t))
+            assert seeds.sent[t] == {j: seeds_of(sources[i], j) for j in others}
+        assert all(map(torch.equal, by_seed, by_tensor))
+        assert torch.equal(sum(by_seed), torch.zeros(size))
+
+
+def test_seeds_are_exchanged_once_and_make_new_noise_in_each_round():
+    other = source(me=1, seed=6)
+    world = Around(0, (1,), {1: seeds_of(other, 0)})
+    inject = injection("lppa", source(me=0, seed=6), world, 1, "seed")
+    first, second = inject(torch.zeros(1000), 0), inject(torch.zeros(1000), 1)
+    assert list(world.sent) == [0]
+    assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("what", ["seed", "commitment", "scale", "distribution", "size"])
+def test_a_seed_that_would_make_other_noise_here_is_found_out(what):
+    changed = {
+        "scale": source(beta=0.026, me=1, seed=6),
+        "distribution": source("gaussian", me=1, seed=6),
+        "size": source(size=999, me=1, seed=6),
+    }
+    seed, commitment = seeds_of(changed.get(what, source(me=1, seed=6)), 0)
+    if what == "seed":
+        seed = bytes([seed[0] ^ 1]) + seed[1:]
+    if what == "commitment":
+        commitment = commitment[:-1] + bytes([commitment[-1] ^ 1])
+    world = Around(0, (1,), {1: (seed, commitment)})
+    with pytest.raises(RunFailed, match="node 1 sent to node 0 does not make the noise"):
+        injection("lppa", source(me=0, seed=6), world, 1, "seed")(torch.zeros(1000), 0)
+
+
+def test_independent_noise_comes_on_top_and_is_not_that_of_the_edges():
+    world = Around(0, (1,), [torch.zeros(1000)])
+    edges, own = source(seed=6), source(beta=0.1, seed=6)
+    lppa = make_rule("lppa", "tensor", edges, world)
+    with_own = Injection(lppa, 0, dp(own, world))(torch.zeros(1000), 0)
+    without = Injection(lppa, 0)(torch.zeros(1000), 0)
+    assert torch.allclose(with_own - without, own.draw(0, 0), atol=1e-6)
+    assert float((with_own - without).std()) == pytest.approx(0.1 * math.sqrt(2), rel=0.2)

@@ -22,6 +22,7 @@ from lppa.protocol.messages import (
     Plan,
     Progress,
     Refuse,
+    Seed,
     State,
     Stop,
     Waiting,
@@ -31,6 +32,7 @@ from lppa.protocol.sockets import NOBODY
 
 SIZE, NODES = 5, 4
 FINE = np.arange(SIZE, dtype=np.float32)
+BYTES = np.arange(32, dtype=np.uint8)
 RUN = "run-1"
 
 
@@ -71,6 +73,8 @@ def with_one(bad):
         pytest.param(1, Noise(3, FINE[:4]), r"float32\[4\], not float32\[5\]", id="too short"),
         pytest.param(1, Noise(3, np.zeros(0, np.float32)), r"float32\[0\]", id="empty"),
         pytest.param(1, Noise(3, FINE.reshape(1, 5)), r"float32\[1, 5\]", id="a matrix"),
+        pytest.param(1, Seed(3, BYTES[:31], BYTES), r"uint8\[31\], not uint8\[32\]", id="a seed"),
+        pytest.param(1, Seed(3, BYTES, FINE), r"commitment is float32\[5\]", id="a commitment"),
         pytest.param(1, state(3, FINE, FINE[:4]), r"gamma is float32\[4\]", id="the second array"),
         pytest.param(1, Noise(3, with_one(np.nan)), "delta has values that are not", id="nan"),
         pytest.param(1, Model(3, with_one(np.inf)), "theta has values that are not", id="inf"),

@@ -109,11 +109,20 @@ class Spawned(Command):
 class Forked(Command):
     """A command forked from a server that has PyTorch in memory: the same process, sooner."""
 
-    def __init__(self, argv: list[str], said: Path, here: Path, temporary: Path) -> None:
+    def __init__(
+        self,
+        argv: list[str],
+        said: Path,
+        here: Path,
+        temporary: Path,
+        life: Callable | None = None,
+        given: tuple = (),
+    ) -> None:
         super().__init__(said)
         warm_up()
         self.process = multiprocessing.get_context("forkserver").Process(
-            target=run_command, args=(argv, self.out_file, self.err_file, here, temporary)
+            target=life or run_command,
+            args=(*given, argv, self.out_file, self.err_file, here, temporary),
         )
         self.process.start()
         self.pid = self.process.pid
@@ -172,10 +181,11 @@ class Started:
         self.commands.append(Spawned([str(a) for a in argv], said, self.here, environment))
         return self.commands[-1]
 
-    def quick(self, *argv: Any) -> Forked:
-        """Starts a command by forking."""
+    def quick(self, *argv: Any, life: Callable | None = None, given: tuple = ()) -> Forked:
+        """Starts a command by forking; `life` is what it does with what is given and the rest."""
         said = self.said / str(len(self.commands))
-        self.commands.append(Forked([str(a) for a in argv], said, self.here, self.temporary))
+        spec = [str(a) for a in argv]
+        self.commands.append(Forked(spec, said, self.here, self.temporary, life, given))
         return self.commands[-1]
 
     def node(self, node: int, peers: Path, *options: Any) -> Forked:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 
+from lppa.node.expansion import Expander
 from lppa.node.learner import make_learner
 from lppa.node.noise import NoiseSource
 
@@ -22,8 +23,9 @@ def reference(blueprint):
     def gradients(theta):
         return torch.stack([learners[i].gradient(theta[i]) for i in range(n)])
 
-    def delta(i, target, t):
-        source = NoiseSource(s.noise, s.beta, size, torch.float64, torch.device("cpu"), i, s.seed)
+    def delta(i, target, t, beta=s.beta, label="edge"):
+        expander = Expander(s.noise, beta, size)
+        source = NoiseSource(expander, torch.float64, torch.device("cpu"), i, s.seed, label)
         return source.draw(target, t)
 
     def noise(t):
@@ -32,6 +34,8 @@ def reference(blueprint):
             return total
         if s.rule == "dp":
             return torch.stack([delta(i, i, t) for i in range(n)])
+        for i in range(n):
+            total[i] += delta(i, i, t, s.beta_own, "own")
         for sender, receiver in edges:
             total[sender] += delta(sender, receiver, t)
             total[receiver] -= delta(sender, receiver, t)

@@ -52,6 +52,9 @@ def test_five_processes_end_where_the_reference_ends(
         {"mixing": "adapt-then-combine", "rule": "dp", "noise_every": 3, "noise": "gaussian"},
         {"mixing": "combine-then-adapt", "rule": "lppa", "finish": 4, "lr_decay": 0.1},
         {"init": "common", "rule": "lppa", "weights": "uniform", "noise_every": 2},
+        {"rule": "lppa", "noise_exchange": "seed", "noise_every": 1},
+        {"rule": "lppa", "noise_exchange": "seed", "noise_every": 3, "noise": "gaussian"},
+        {"rule": "lppa", "beta_own": 0.2, "noise_every": 1},
     ],
 )
 def test_every_variant_ends_where_the_reference_ends(local_run, irregular, settings):
