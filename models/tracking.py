@@ -3,11 +3,13 @@
 Coordinate by coordinate, all that clients send is a fixed linear combination of the clients' first
 models, their gradients and the noise. The coefficients follow from topology, W, λ and the rule
 alone, so they say before any training what an attacker can solve for, and afterwards how.
+Everything is written out densely here, and `best_estimate` gives an attack its coefficients;
+`leakage` says the same of whole networks without the coefficients, and much faster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +19,11 @@ EXACT = 1e-9  # noise coefficients below this are none
 
 @dataclass(frozen=True)
 class Schedule:
-    """What the coefficients depend on. `W[i, j]` is the weight that i gives j."""
+    """What the coefficients depend on. `W[i, j]` is the weight that i gives j.
+
+    States are sent in the rounds 0 to `rounds`. `beta_own` is the scale of the independent noise
+    that lppa clients add, over that of the noise on edges; `local_steps` the gradients per round.
+    """
 
     W: np.ndarray
     rule: str
@@ -26,6 +32,9 @@ class Schedule:
     common_start: bool
     lam: float
     rounds: int
+    beta_own: float = 0.0
+    local_steps: int = 1
+    lam_decay: float = 0.0
 
     @property
     def nodes(self) -> int:
@@ -41,14 +50,42 @@ class Schedule:
         """Whether noise is injected before the states of round t are sent."""
         return t == 0 or (self.noise_every > 0 and t % self.noise_every == 0)
 
+    def step(self, t: int) -> float:
+        """λ in round t."""
+        return self.lam / (1.0 + self.lam_decay * t)
+
+    @property
+    def self_noise(self) -> float:
+        """Deviation of what a client adds that nobody takes away, over that of one draw."""
+        return {"dp": 1.0, "lppa": self.beta_own}.get(self.rule, 0.0)
+
+
+def gradient_name(node: int, t: int, step: int = 0) -> tuple:
+    """What the gradients are called: g^t is the one that the state sent in round t was made with.
+
+    Those between g^t and g^{t+1}, with more than one local step, are the steps 1, 2, … after t.
+    """
+    return ("g", node, t, step) if step else ("g", node, t)
+
+
+def local_gradients(schedule: Schedule, node: int, t: int) -> list[tuple]:
+    """The names of a client's gradients in round t, after g^t and up to g^{t+1}, in order."""
+    between = [gradient_name(node, t, s) for s in range(1, schedule.local_steps)]
+    return [*between, gradient_name(node, t + 1)]
+
 
 @dataclass(frozen=True)
 class Rows:
-    """The messages of all clients as rows over the unknowns: theta[t, i] and gamma[t, i]."""
+    """The messages of all clients as rows over the unknowns: theta[t, i] and gamma[t, i].
+
+    `deviations` has one number per unknown: of noise its standard deviation, in units of that of a
+    draw for an edge; of everything else 0, since nothing is assumed about it.
+    """
 
     theta: np.ndarray
     gamma: np.ndarray
     columns: dict[tuple, int]
+    deviations: np.ndarray
 
     @property
     def noise_columns(self) -> np.ndarray:
@@ -57,35 +94,25 @@ class Rows:
 
     def gradient(self, node: int, t: int) -> np.ndarray:
         """The row of g_node^t."""
+        return self.combination([(1.0, gradient_name(node, t))])
+
+    def combination(self, terms: Iterable[tuple[float, tuple]]) -> np.ndarray:
+        """The row of a sum of unknowns, each with its coefficient and its name."""
         row = np.zeros(len(self.columns))
-        row[self.columns["g", node, t]] = 1.0
+        for coefficient, name in terms:
+            row[self.columns[name]] += coefficient
         return row
 
 
 def messages(schedule: Schedule) -> Rows:
     """The rows of everything that is sent in rounds 0 to `rounds`."""
-    n, T, edges = schedule.nodes, schedule.rounds, schedule.edges()
-    names: dict[tuple, int] = {}
-
-    def column(*name: object) -> int:
-        return names.setdefault(name, len(names))
-
-    for i in range(n):
-        column("theta", 0 if schedule.common_start else i)
-        for t in range(T + 1):
-            column("g", i, t)
-    for t in range(T + 1):
-        if schedule.noisy(t) and schedule.rule == "dp":
-            for i in range(n):
-                column("noise", i, i, t)
-        elif schedule.noisy(t) and schedule.rule == "lppa":
-            for sender, receiver in edges:
-                column("noise", sender, receiver, t)
+    n, T = schedule.nodes, schedule.rounds
+    names = _unknowns(schedule)
     theta = np.zeros((T + 1, n, len(names)))
     gamma = np.zeros((T + 1, n, len(names)))
     for i in range(n):
         theta[0, i, names["theta", 0 if schedule.common_start else i]] = 1.0
-        gamma[0, i, names["g", i, 0]] = 1.0
+        gamma[0, i, names[gradient_name(i, 0)]] = 1.0
     for t in range(T + 1):
         for name, place in names.items():
             if name[0] == "noise" and name[3] == t:
@@ -95,14 +122,41 @@ def messages(schedule: Schedule) -> Rows:
                     gamma[t, receiver, place] -= 1.0
         if t == T:
             break
-        mixed = schedule.W @ gamma[t]
-        step = mixed if schedule.adapt_first else gamma[t]
-        theta[t + 1] = schedule.W @ theta[t] - schedule.lam * step
+        mixed, lam = schedule.W @ gamma[t], schedule.step(t)
+        theta[t + 1] = schedule.W @ theta[t] - lam * (mixed if schedule.adapt_first else gamma[t])
         gamma[t + 1] = mixed
         for i in range(n):
-            gamma[t + 1, i, names["g", i, t + 1]] += 1.0
-            gamma[t + 1, i, names["g", i, t]] -= 1.0
-    return Rows(theta, gamma, names)
+            before = gradient_name(i, t)
+            for number, after in enumerate(local_gradients(schedule, i, t)):
+                if number:
+                    theta[t + 1, i] -= lam * gamma[t + 1, i]
+                gamma[t + 1, i, names[after]] += 1.0
+                gamma[t + 1, i, names[before]] -= 1.0
+                before = after
+    deviations = np.zeros(len(names))
+    for name, place in names.items():
+        if name[0] == "noise":
+            deviations[place] = schedule.self_noise if name[1] == name[2] else 1.0
+    return Rows(theta, gamma, names, deviations)
+
+
+def _unknowns(schedule: Schedule) -> dict[tuple, int]:
+    """The column of every first model, gradient and draw of noise."""
+    names: dict[tuple, int] = {}
+    for i in range(schedule.nodes):
+        names.setdefault(("theta", 0 if schedule.common_start else i), len(names))
+        names[gradient_name(i, 0)] = len(names)
+        for t in range(schedule.rounds):
+            for name in local_gradients(schedule, i, t):
+                names[name] = len(names)
+    for t in filter(schedule.noisy, range(schedule.rounds + 1)):
+        if schedule.rule == "lppa":
+            for sender, receiver in schedule.edges():
+                names["noise", sender, receiver, t] = len(names)
+        if schedule.self_noise > 0:
+            for i in range(schedule.nodes):
+                names["noise", i, i, t] = len(names)
+    return names
 
 
 @dataclass(frozen=True)
@@ -116,7 +170,11 @@ class Known:
 def known_rows(
     schedule: Schedule, rows: Rows, attackers: Sequence[int], own_gradients: bool = True
 ) -> Known:
-    """All that attackers receive or own: states, their own gradients, noise on their own edges."""
+    """All that attackers receive or own: states, their own gradients, noise on their own edges.
+
+    Without `own_gradients` only what passes over their links: their gradients and the noise that
+    they add by themselves are in no message.
+    """
     spies = set(attackers)
     heard = spies | {s for s, r in schedule.edges() if r in spies}
     found, names = [], []
@@ -127,6 +185,7 @@ def known_rows(
     for name, place in rows.columns.items():
         own_gradient = own_gradients and name[0] == "g" and name[1] in spies
         own_noise = name[0] == "noise" and (name[1] in spies or name[2] in spies)
+        own_noise = own_noise and (own_gradients or name[1] != name[2])
         if own_gradient or own_noise:
             unit = np.zeros(len(rows.columns))
             unit[place] = 1.0
@@ -149,7 +208,8 @@ class Estimate:
 def best_estimate(known: Known, rows: Rows, target: np.ndarray) -> Estimate | None:
     """The unbiased linear estimate with the least noise; None where there is none."""
     noise = rows.noise_columns
-    fixed, random = known.rows[:, ~noise], known.rows[:, noise]
+    scales = rows.deviations[noise]
+    fixed, random = known.rows[:, ~noise], known.rows[:, noise] * scales
     # All coefficients that leave the target and nothing else: one solution, plus a null space.
     particular, *_ = np.linalg.lstsq(fixed.T, target[~noise], rcond=None)
     scale = max(1.0, float(np.abs(target).max()))
@@ -158,7 +218,7 @@ def best_estimate(known: Known, rows: Rows, target: np.ndarray) -> Estimate | No
     u, s, _ = np.linalg.svd(fixed, full_matrices=True)
     rank = int((s > s[0] * 1e-10).sum())
     free = u[:, rank:]
-    wanted = target[noise]
+    wanted = target[noise] * scales
     shift, *_ = np.linalg.lstsq((free.T @ random).T, wanted - particular @ random, rcond=1e-10)
     coefficients = particular + free @ shift
     deviation = float(np.linalg.norm(coefficients @ random - wanted))
