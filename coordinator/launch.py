@@ -18,6 +18,9 @@ from collections.abc import Sequence
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from lppa.protocol.book import AddressBook
 from lppa.protocol.errors import LppaError, WrongUse
@@ -54,18 +57,22 @@ def stop_fork_server() -> None:
         stop()
 
 
-def check_data(settings: Settings, nodes: int, seed: int) -> None:
+def check_data(settings: Settings, nodes: int, seed: int) -> dict[str, Any] | None:
     """Finds and splits the data once before any node is started; wrong use is told right here.
 
-    Costs little: what is prepared here is what the nodes will find in the cache.
+    Costs little: what is prepared here is what the nodes will find in the cache. Returns how many
+    samples of each class every client has, None where there is no data.
     """
     if settings.dataset in QUADRATICS:
-        return
+        return None
     datasets = importlib.import_module("lppa.node.datasets")
     dataset = datasets.load_dataset(settings.dataset, settings.data_dir)
-    datasets.split(settings.partition, dataset.train.y, nodes, derive(seed, "partition"))
+    shares = datasets.split(settings.partition, dataset.train.y, nodes, derive(seed, "partition"))
     if settings.model in ("cnn", "lenet") and len(dataset.shape) != 3:
         raise WrongUse(f"--model {settings.model} needs images; for {settings.dataset} use mlp")
+    y, classes = dataset.train.y, dataset.classes
+    counts = [np.bincount(y[rows], minlength=classes).tolist() for rows in shares]
+    return {"classes": classes, "labels": counts}
 
 
 class LocalNodes:

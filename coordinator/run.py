@@ -41,6 +41,7 @@ def coordinate(
     folder: Path,
     display: Silent,
     start_nodes: Callable[[], LocalNodes] | None = None,
+    partition: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Coordinates one run to its end, whatever that is, and returns its summary."""
     began = time.monotonic()
@@ -49,6 +50,13 @@ def coordinate(
         inbox = wire.inbox()
         warnings = exposure_warnings(blueprint.settings, blueprint.topology)
         directory = RunDirectory(folder, blueprint)
+        if partition is not None:
+            directory.record("partition.json", partition)
+
+        def row(values: dict[str, Any]) -> None:
+            directory.row(values)
+            display.row(values)
+
         for warning in warnings:
             display.say(f"warning: {warning}")
         roster = Roster(inbox, book.run, blueprint.nodes)
@@ -72,7 +80,7 @@ def coordinate(
             )
             seconds["start"] = time.monotonic() - began
             watch.heard = time.monotonic()
-            watch.follow(directory.metrics, display.row, display.progress)
+            watch.follow(directory.metrics, row, display.progress)
             outcome = {"status": "completed"}
         except RunFailed as error:
             reason = {"reason": str(error), "node": error.node, "round": error.round}
@@ -130,7 +138,7 @@ def run_local(
     Attackers follow the protocol like all others, and record what they send and receive.
     """
     warm_up()
-    check_data(blueprint.settings, blueprint.nodes, blueprint.seed)
+    partition = check_data(blueprint.settings, blueprint.nodes, blueprint.seed)
     private = Path(tempfile.mkdtemp(prefix="lppa-"))
     try:
         book, keys = local_book(blueprint.nodes, private, secure)
@@ -139,7 +147,7 @@ def run_local(
             timeout = blueprint.settings.timeout
             return LocalNodes(book, keys[:-1], folder.resolve(), timeout, attackers)
 
-        return coordinate(book, keys[-1], blueprint, folder, display, start_nodes)
+        return coordinate(book, keys[-1], blueprint, folder, display, start_nodes, partition)
     finally:
         shutil.rmtree(private, ignore_errors=True)
 

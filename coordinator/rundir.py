@@ -1,4 +1,4 @@
-"""A run's directory: config.json, topology.json, metrics.jsonl, summary.json.
+"""A run's directory: what was asked for, what came of it, and what it protects, as JSON files.
 
 Nodes write to nodes/<id> in it by themselves.
 """
@@ -10,7 +10,7 @@ import platform
 import time
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from lppa.coordinator.plan import Blueprint
 from lppa.protocol.errors import WrongUse
@@ -54,21 +54,30 @@ class RunDirectory:
         except OSError as error:
             raise WrongUse(f"cannot make the run's directory {folder}: {error.strerror}") from None
         self.folder = folder
-        self._json("topology.json", blueprint.topology_record())
+        self.record("topology.json", blueprint.topology_record())
         self.metrics_file = (folder / "metrics.jsonl").open("w", encoding="utf-8")
+        self.history_file = (folder / "history.jsonl").open("w", encoding="utf-8")
 
     def metrics(self, node: int, metrics: Metrics) -> None:
         """One node's report."""
-        line = {**metrics.values, "node": node, "round": metrics.round}
-        self.metrics_file.write(json.dumps(line) + "\n")
-        self.metrics_file.flush()
+        self._line(self.metrics_file, {**metrics.values, "node": node, "round": metrics.round})
+
+    def row(self, row: dict[str, Any]) -> None:
+        """One evaluation that all nodes have reported."""
+        self._line(self.history_file, row)
 
     def close(self, summary: dict[str, Any]) -> None:
         """Ends the record with its summary."""
         self.metrics_file.close()
-        self._json("summary.json", summary)
+        self.history_file.close()
+        self.record("summary.json", summary)
 
-    def _json(self, name: str, content: Any) -> None:
+    def _line(self, file: TextIO, content: dict[str, Any]) -> None:
+        file.write(json.dumps(content) + "\n")
+        file.flush()
+
+    def record(self, name: str, content: Any) -> None:
+        """A file that is there whole or not at all."""
         write_atomically(self.folder / name, json.dumps(content, indent=2) + "\n")
 
 

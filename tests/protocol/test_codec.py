@@ -157,3 +157,13 @@ def test_reports_carry_their_sketches():
     back = decode(frames_of(report), RUN).message
     assert back.values == {"loss": 0.5}
     np.testing.assert_array_equal(back.theta, report.theta)
+
+
+def test_a_node_that_does_not_say_what_it_speaks_is_taken_to_know_the_first_way_only():
+    frames = frames_of(Hello("abc", "host", 12, ("tensor", "seed")))
+    assert decode(frames, RUN).message.speaks == ("tensor", "seed")
+    silent = with_header(frames, body={"instance": "abc", "host": "host", "pid": 12})
+    assert decode(silent, RUN).message == Hello("abc", "host", 12, ("tensor",))
+    wrong = with_header(frames, body={"instance": "a", "host": "h", "pid": 1, "speaks": [1]})
+    with pytest.raises(BadMessage, match="without a proper speaks"):
+        decode(wrong, RUN)
