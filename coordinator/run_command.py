@@ -34,7 +34,9 @@ from lppa.protocol.shell import call_lppa, lppa_output, numbers, show_errors, ve
 )
 @click.option("--attacker", help="Nodes that record what they see, by commas.")
 @click.option("--attack", help="What they do with it after the run: see `lppa attack --help`.")
-@click.option("--victim", type=int, default=0, show_default=True, help="Whom they attack.")
+@click.option(
+    "--victim", default="0", show_default=True, help="Whom they attack: ids by commas, or all."
+)
 @click.option("--secure", is_flag=True, help="Encrypt the links, although they are local.")
 @click.option("--json", "as_json", is_flag=True, help="Print summary.json on standard output.")
 @verbosity
@@ -45,7 +47,7 @@ def run(
     out: Path | None,
     attacker: str | None,
     attack: str | None,
-    victim: int,
+    victim: str,
     secure: bool,
     as_json: bool,
     settings: Settings,
@@ -72,7 +74,7 @@ def run(
     if attack is None or summary["status"] != "completed":
         finish(summary, folder, as_json)
         return
-    options = ["attack", str(folder), "--attack", attack, "--victim", str(victim)]
+    options = ["attack", str(folder), "--attack", attack, "--victim", victim]
     if as_json:
         summary["attacks"] = json.loads(lppa_output(*options, "--json"))
         finish(summary, folder, as_json)
@@ -82,22 +84,21 @@ def run(
 
 
 def check_attack(
-    attacker: str | None, attack: str | None, victim: int, nodes: int
+    attacker: str | None, attack: str | None, victim: str, nodes: int
 ) -> tuple[int, ...]:
     """The attackers' ids; what cannot be attacked is refused before anything starts."""
     if attacker is None:
         if attack is not None:
             raise WrongUse("--attack needs to know which node attacks: --attacker ID")
         return ()
-    attackers = tuple(numbers(attacker, "--attacker"))
-    for node in (*attackers, victim):
+    attackers = tuple(dict.fromkeys(numbers(attacker, "--attacker")))
+    for node in attackers:
         if not 0 <= node < nodes:
             raise WrongUse(f"there is no node {node} in a run of {nodes}: ids are 0 to {nodes - 1}")
     if attack is not None:
-        if victim in attackers:
-            raise WrongUse(f"node {victim} cannot be attacker and victim at once")
         # By name, like the nodes themselves: this package does not know theirs.
-        importlib.import_module("lppa.node.attack.run").parse_attacks(attack)
+        names = importlib.import_module("lppa.node.attack.names")
+        names.check_call(attack, victim, attackers, nodes)
     return attackers
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from lppa.protocol.book import key_file, read_book, read_key
+from lppa.node.attack.names import parse_attacks, parse_victims
+from lppa.protocol.book import AddressBook, key_file, read_book, read_key
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import LONGEST_WAIT
 from lppa.protocol.shell import call_lppa, show_errors, verbosity
@@ -47,7 +48,9 @@ from lppa.protocol.shell import call_lppa, show_errors, verbosity
     help="Be an honest-but-curious attacker: follow the protocol, record what passes, and attack "
     "it after the run; see `lppa attack --help`.",
 )
-@click.option("--victim", type=int, default=0, show_default=True, help="Whom to attack.")
+@click.option(
+    "--victim", default="0", show_default=True, help="Whom to attack: ids by commas, or all."
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True, max=LONGEST_WAIT),
@@ -64,7 +67,7 @@ def main(
     out: Path | None,
     data_dir: Path | None,
     attack: str | None,
-    victim: int,
+    victim: str,
     timeout: float,
 ) -> None:
     """Take part in a run as one client.
@@ -77,16 +80,26 @@ def main(
     book = read_book(peers)
     book.node(node)
     secret = read_key(key or key_file(peers.parent, node)) if book.encrypted else None
+    if attack is not None:
+        check_attack(attack, victim, node, book)
     logging.getLogger("lppa").info("node %d of run %s", node, book.run)
     # Imported late: PyTorch takes seconds, and wrong use should be told at once.
     from lppa.node.client import run_node
 
-    if attack is not None:
-        from lppa.node.attack.run import parse_attacks
-
-        parse_attacks(attack)
-        book.node(victim)
     folder = run_node(book, node, secret, out, timeout, data_dir, record=attack is not None)
     if attack is not None:
-        options = ["--attack", attack, "--victim", str(victim), "--attackers", str(node)]
+        options = ["--attack", attack, "--victim", victim, "--attackers", str(node)]
         sys.exit(call_lppa("attack", str(folder), *options))
+
+
+def check_attack(attack: str, victim: str, node: int, book: AddressBook) -> None:
+    """Refuses what this node cannot attack, before it takes part in anything."""
+    for wanted in parse_attacks(attack):
+        if set(wanted.colluders) - {node}:
+            raise WrongUse(
+                "collude needs the logs of other nodes: attack by `lppa attack RUN` after the run"
+            )
+    for other in parse_victims(victim) or ():
+        book.node(other)
+        if other == node:
+            raise WrongUse(f"node {node} cannot be attacker and victim at once")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +19,8 @@ import click
 from lppa.protocol.errors import LppaError, WrongUse
 
 LPPA = (sys.executable, "-c", "from lppa.coordinator.cli import main; main(prog_name='lppa')")
+PARENT = "LPPA_PARENT"  # the process that a command must not outlive
+PARENT_EVERY = 0.5  # seconds between looks at whether it still lives
 
 
 def verbosity(command: Callable) -> Callable:
@@ -53,6 +58,7 @@ def show_errors(command: Callable) -> Callable:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _interrupt)
         try:
+            end_with_parent()
             return command(*args, **options)
         except LppaError as error:
             if click.get_current_context().meta.get("verbose"):
@@ -80,16 +86,41 @@ def numbers(text: str, option: str) -> list[int]:
 
 
 def call_lppa(*arguments: str) -> int:
-    """Runs another `lppa` command in a process of its own and returns its exit code."""
-    return subprocess.call([*LPPA, *arguments])
+    """Runs another `lppa` command in a process of its own and returns its exit code.
+
+    The process does not outlive this one, not even if this one is killed.
+    """
+    return subprocess.call([*LPPA, *arguments], env=_environment())
 
 
 def lppa_output(*arguments: str) -> str:
     """What another `lppa` command prints; leaves with its exit code if it fails."""
-    ended = subprocess.run([*LPPA, *arguments], stdout=subprocess.PIPE, text=True)
+    command = [*LPPA, *arguments]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=_environment())
     if ended.returncode:
         sys.exit(ended.returncode)
     return ended.stdout
+
+
+def end_with_parent() -> None:
+    """Lets a command that `call_lppa` started end like on Ctrl-C when its parent is gone.
+
+    Looks now and then who the parent is: a parent that was killed cannot tell anybody.
+    """
+    parent = os.environ.pop(PARENT, None)
+    if parent is None:
+        return
+
+    def watch() -> None:
+        while os.getppid() == int(parent):
+            time.sleep(PARENT_EVERY)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True, name="parent").start()
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, PARENT: str(os.getpid())}
 
 
 def _interrupt(signum: int, frame: Any) -> None:

@@ -8,6 +8,7 @@ since θ is known. Nothing here touches the other layers.
 from __future__ import annotations
 
 import itertools
+import math
 
 import torch
 from torch import Tensor
@@ -110,11 +111,19 @@ def possible_labels(problem: Problem) -> list[Tensor]:
 
 
 def public_images(problem: Problem, seed: int) -> Tensor:
-    """Images that an attacker can make without any data: the mean image with noise, in the box."""
+    """Stand-ins for the victim's examples: the public mean with noise of the public covariance.
+
+    Where that is not known, noise of a fifth of the box. All in the box.
+    """
     victim = problem.victim
     generator = torch.Generator().manual_seed(seed)
-    noise = torch.randn(PUBLIC, *victim.shape, generator=generator) * 0.2
-    images = victim.mean_image() + noise * (victim.high - victim.low)
+    noise = torch.randn(PUBLIC, math.prod(victim.shape), generator=generator)
+    if victim.prior_root is not None:
+        root = victim.prior_root.to(noise)
+        noise = torch.linalg.solve_triangular(root, noise.T, upper=False).T
+    else:
+        noise = 0.2 * noise * (victim.high - victim.low)
+    images = victim.mean_image() + noise.view(-1, *victim.shape).to(victim.dtype)
     return images.clamp(victim.low, victim.high).to(problem.vector)
 
 

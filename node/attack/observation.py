@@ -137,7 +137,9 @@ def without_known_noise(
     share, terms = known.known_noise(victim, t)
     left = vector if share is None else vector - share
     unknown = max(0, edges_of(known, victim, t) - terms)
-    return left, math.sqrt(2.0 * unknown) * settings.beta
+    # Nobody else knows the victim's own independent noise.
+    variance = 2.0 * (unknown * settings.beta**2 + settings.beta_own**2)
+    return left, math.sqrt(variance)
 
 
 def edges_of(known: Knowledge, victim: int, t: int) -> int:

@@ -19,6 +19,7 @@ from lppa.node.attack.target import Victim
 COLUMNS = 9
 ROWS = 4
 CELL = 1.15  # inches
+NARROWEST = 6.0  # inches; what a caption needs
 INK, FAINT = "#222222", "#777777"
 TRUTH, RESULT = "#1b7837", "#2166ac"
 COLOURS = ("#2166ac", "#b2182b", "#1b7837", "#762a83", "#e08214", "#35978f")
@@ -41,23 +42,26 @@ def draw_grid(
     truth: Tensor | None,
     snapshots: Sequence[tuple[int, Tensor]] = (),
     caption: str = "",
-    psnr: float | None = None,
+    figure: str = "",
     note: str = "",
 ) -> None:
     """One row per example of a batch: truth (if known), snapshots by iteration, result.
 
     `images` and `truth` are (batch size, *shape), as is each snapshot. A batch of more than four
-    shows its first four. Where the truth is not known, its place is left empty.
+    shows its first four. Where the truth is not known, its place is left empty. `figure` is the
+    score that stands over the result.
     """
-    order = np.arange(len(images)) if truth is None else match(images, truth).numpy()
+    order = np.arange(len(images))
+    if truth is not None:  # as the score has it
+        order = match(images.clamp(victim.low, victim.high), truth).numpy()
     order = order[:ROWS]
     shown = _thin(snapshots, COLUMNS - 2)
     columns: list[tuple[str, Tensor | None, str]] = [("truth", truth, TRUTH)]
     columns += [(f"step {k}" if k else "start", part[order], INK) for k, part in shown]
     columns.append(("result", images[order], RESULT))
     height = CELL * len(order) + 0.85 + (0.2 if note else 0)
-    figure = _figure(CELL * len(columns), height)
-    axes = figure.subplots(len(order), len(columns), squeeze=False)
+    drawing = _figure(max(CELL * len(columns), NARROWEST), height)
+    axes = drawing.subplots(len(order), len(columns), squeeze=False)
     for row, line in enumerate(axes):
         for axis, (title, part, colour) in zip(line, columns, strict=True):
             axis.set_xticks([])
@@ -71,18 +75,16 @@ def draw_grid(
             else:
                 _show(axis, part[row], victim)
             if row == 0:
-                label = (
-                    f"result\n{psnr:.1f} dB" if title == "result" and psnr is not None else title
-                )
+                label = f"result\n{figure}" if title == "result" and figure else title
                 weight = "bold" if emphasised else "normal"
                 axis.set_title(label, fontsize=9, color=colour, fontweight=weight)
     top = 1 - 0.62 / height
-    figure.suptitle(caption, fontsize=11, y=1 - 0.06 / height, va="top", color=INK)
+    drawing.suptitle(caption, fontsize=11, y=1 - 0.06 / height, va="top", color=INK)
     if note:
-        figure.text(0.5, 0.06 / height, note, ha="center", va="bottom", fontsize=8, color=FAINT)
+        drawing.text(0.5, 0.06 / height, note, ha="center", va="bottom", fontsize=8, color=FAINT)
     bottom = (0.3 if note else 0.1) / height
-    figure.subplots_adjust(0.01, bottom, 0.99, top - 0.1 / height, wspace=0.06, hspace=0.08)
-    _save(figure, path)
+    drawing.subplots_adjust(0.01, bottom, 0.99, top - 0.1 / height, wspace=0.06, hspace=0.08)
+    _save(drawing, path)
 
 
 def draw_curves(

@@ -1,6 +1,7 @@
 """What images look like before any message is seen, as penalties on guesses, one number each.
 
-Only what is public: neighbouring pixels are alike, and values lie in a box.
+Only what is public: neighbouring pixels are alike, values lie in a box, and data of this kind has
+a mean and perhaps a known covariance.
 """
 
 from __future__ import annotations
@@ -34,9 +35,14 @@ def outside(images: Tensor, victim: Victim) -> Tensor:
 def unlike_the_mean(images: Tensor, victim: Victim) -> Tensor:
     """−log of a normal prior around the mean example.
 
-    The mean also tells how far values stray from it: a number in [0, 1] of mean m has a variance
-    of at most m (1 − m), so that a border which is always black stays so.
+    Where the covariance is not known, the mean also tells how far values stray from it: a number
+    in [0, 1] of mean m has a variance of at most m (1 − m), so that a border which is always black
+    stays so.
     """
+    if victim.prior_root is not None:
+        off = (images - victim.mean_image().to(images)).view(-1, len(victim.prior_root))
+        unusual = (off @ victim.prior_root.to(images).T).square().sum(1) / 2
+        return unusual.view(len(images), -1).sum(1)
     width = victim.high - victim.low
     mean = victim.mean_image().to(images)
     share = ((mean - victim.low) / width).clamp(0, 1)

@@ -59,12 +59,12 @@ def cosine(target: Target, victim: Victim, options: Options) -> Reconstruction:
 
 
 def likelihood(target: Target, victim: Victim, options: Options) -> Reconstruction:
-    """The likeliest image under the known noise: squares / σ², plus a smoothness and a box prior.
+    """The likeliest image under the known noise: squares / σ², plus a prior from public data.
 
     Assumes that the noise's deviation is known, as it is to whoever knows rule, β and topology,
     and takes the noise to be normal; that the labels can be read off the last layer, whose row
-    sums average the noise out; that images are smooth. Starts from the mean image, where the true
-    one is not far.
+    sums average the noise out; and that public data of the same kind tells mean and covariance
+    (else, that images are smooth). Starts from the mean image, where the true one is not far.
     """
     problem = Problem(target, victim, options.dtype)
     guess = Guess(problem, joint=False)
@@ -74,8 +74,9 @@ def likelihood(target: Target, victim: Victim, options: Options) -> Reconstructi
     def loss(rows: Tensor, fixed: Tensor) -> Tensor:
         images, labels = guess.read(rows, fixed)
         misfit = (problem.gradient(images, labels) - problem.vector).square().sum(1)
-        prior = SMOOTHNESS * total_variation(images, victim) + WALL * outside(images, victim)
-        prior = prior + unlike_the_mean(images, victim)
+        prior = WALL * outside(images, victim) + unlike_the_mean(images, victim)
+        if victim.prior_root is None:  # a covariance knows how pixels go together, and better
+            prior = prior + SMOOTHNESS * total_variation(images, victim)
         return misfit / (2 * sigma**2) + prior
 
     restarts = options.restarts

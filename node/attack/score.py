@@ -41,7 +41,7 @@ def score(
     Errors are in parts of the box, so that 1 is the whole range of a pixel; PSNR and SSIM are of
     the clamped images, as a person would see them. `mse_raw` is not clamped: it says how far a
     search ran away. PSNR and SSIM are means over the batch. For tables the cosine similarity is
-    what counts, and there is no SSIM. Without images only the labels are scored, as counts.
+    what counts, and there is no PSNR or SSIM. Without images only the labels are scored, as counts.
     """
     figures: dict[str, float] = {}
     order = None
@@ -55,8 +55,8 @@ def score(
         flat, flat_truth = images[order].flatten(1).double(), truth.flatten(1).double()
         figures["mse_raw"] = float((raw - true).square().mean())
         figures["mse_clamped"] = float(errors.mean())
-        figures["psnr"] = float(torch.stack([psnr(error) for error in errors]).mean())
         if len(victim.shape) == 3:
+            figures["psnr"] = float(torch.stack([psnr(error) for error in errors]).mean())
             figures["ssim"] = float(ssim(seen, true).mean())
         cosines = torch.nn.functional.cosine_similarity(flat, flat_truth)
         figures["cosine"] = float(cosines.mean())

@@ -51,7 +51,8 @@ class Victim:
     """What is public about the victim: its network and what its data looks like in general.
 
     Images are those that the network sees, so after any normalisation, and lie in [low, high];
-    `prior_mean` is the mean image of data of this kind where the attacker knows one.
+    `prior_mean` is the mean image of data of this kind where the attacker knows one, and
+    `prior_root` a root R of its inverse covariance, lower triangular: RᵀR = covariance⁻¹.
     """
 
     network: str
@@ -61,6 +62,7 @@ class Victim:
     low: float = 0.0
     high: float = 1.0
     prior_mean: Tensor | None = None
+    prior_root: Tensor | None = None
 
     def module(self) -> nn.Module:
         """The victim's network; its weights are arbitrary, since every term brings its own."""

@@ -36,7 +36,8 @@ def test_without_noise_a_neighbour_sees_the_first_image(local_run):
     (result,) = attacked(run.folder, "idlg")
     assert result["score"]["psnr"] > 25
     assert result["score"]["label_accuracy"] == 1
-    assert (run.folder / "attacks" / "naive-idlg-victim-0-round-0.png").stat().st_size > 1000
+    assert result["picture"] == "naive-idlg-by-3-on-0-round-0.png"
+    assert (run.folder / "attacks" / result["picture"]).stat().st_size > 1000
 
 
 @pytest.mark.slow
@@ -80,7 +81,12 @@ def test_batches_are_revealed_only_when_the_run_is_told_to(local_run):
         (["--victim", "3"], "is an attacker itself"),
         (["--attack", "telepathy/dlg"], "unknown observation"),
         (["--attack", "naive/magic"], "unknown inversion"),
-        (["--attackers", "2"], "cannot be read"),
+        (["--attackers", "2"], "node 2 recorded nothing"),
+        (["--victim", "0,3"], "is an attacker itself"),
+        (["--victim", "some"], "--victim must be ids by commas, or all"),
+        (["--attack", "collude:2,3/naive/dlg"], "node 2 recorded nothing"),
+        (["--attack", "collude:3"], "does not say what to do"),
+        (["--attack", "collude:x/dlg"], "whole numbers"),
         (["--attackers", "x"], "whole numbers"),
         (["--rounds", "99"], "heard nothing from node 0 in round 99"),
     ],

@@ -59,11 +59,11 @@ def test_ssim_knows_structure_from_brightness():
     assert float(ssim(torch.rand(1, 3, 2, 2), torch.rand(1, 3, 2, 2)).isnan())
 
 
-def test_tables_have_a_cosine_and_no_ssim():
+def test_tables_have_a_cosine_and_nothing_that_is_for_images():
     about = Victim("mlp", (5,), 2)
     figures = score(torch.tensor([[2.0, 0, 0, 0, 0]]), torch.tensor([[0.5, 0, 0, 0, 0]]), about)
     assert figures["cosine"] == pytest.approx(1)
-    assert "ssim" not in figures
+    assert not {"ssim", "psnr"} & figures.keys()
 
 
 def test_a_search_that_ran_away_to_nan_gets_the_worst_score_and_not_an_error():
@@ -80,11 +80,12 @@ def pixels(path):
 def test_the_grid_has_one_row_per_example_and_shows_truth_first(tmp_path):
     x, _ = batch(0, 1)
     start = torch.zeros_like(x)
-    draw_grid(tmp_path / "one.png", victim(), x[:1], x[:1], [(0, start[:1])], "dsgt", 30.0)
-    draw_grid(tmp_path / "two.png", victim(), x, x, [(0, start)], "dsgt", 30.0, "note")
+    draw_grid(tmp_path / "one.png", victim(), x[:1], x[:1], [(0, start[:1])], "dsgt", "30 dB")
+    draw_grid(tmp_path / "two.png", victim(), x, x, [(0, start)], "dsgt", "30 dB", "note")
     draw_grid(tmp_path / "unknown.png", victim(), x, None, [(0, start)], "lppa")
     one, two = pixels(tmp_path / "one.png"), pixels(tmp_path / "two.png")
     assert two.shape[0] > one.shape[0] and two.shape[1] == one.shape[1]
+    assert one.shape[1] >= 800  # room for a caption
     third = one.shape[1] // 3
     dark = [(one[:, k * third : (k + 1) * third] < 0.1).all(-1).mean() for k in range(3)]
     assert dark[1] > dark[0]  # the start is black, the truth is not
