@@ -11,8 +11,14 @@ COMMANDS = {
     "run": ("lppa.coordinator.run_command:run", "Run an experiment on this machine."),
     "peers": ("lppa.coordinator.peers_command:peers", "Write peers.json and the key files."),
     "attack": ("lppa.node.attack.command:attack", "Attack what attacker nodes recorded."),
+    "report": ("lppa.coordinator.report.command:report", "Write a page about runs."),
+    "watch": ("lppa.coordinator.report.watch_command:watch", "See a run in the browser, live."),
     "bench": ("lppa.coordinator.bench_command:bench", "Measure speed as ratios in one run."),
     "datasets": ("lppa.node.datasets.command:datasets", "List or fetch data sets."),
+    "reproduce": (
+        "lppa.coordinator.reproduce.command:reproduce",
+        "Run the paper's tables and figures again.",
+    ),
     "models": ("lppa.node.models_command:models", "List the networks and their sizes."),
     "partition": ("lppa.node.datasets.command:partition", "Show how data is split over clients."),
 }

@@ -1,0 +1,221 @@
+"""What the page says about privacy: the audit's verdict with its heat maps, and the attacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from lppa.coordinator.report.formats import clients, figure, percent, plural, seconds
+from lppa.coordinator.report.markup import Markup, tag
+from lppa.coordinator.report.pixels import BLUE, RED, embedded, encode_png
+from lppa.coordinator.report.record import Attack, Audit
+
+MOST_CELLS = 400  # of one heat map as a table; more are a picture
+TARGETS = {
+    "g0": "first gradient g⁰",
+    "g1": "second gradient g¹",
+    "change": "change between two gradients",
+    "telescoped": "change over all rounds",
+    "local": "gradients of the local steps",
+}
+# name in the files, name on the page, and how it is written
+SCORES = (
+    ("psnr", "PSNR", lambda v: f"{v:.1f} dB"),
+    ("ssim", "SSIM", lambda v: f"{v:.2f}"),
+    ("mse_clamped", "MSE", figure),
+    ("cosine", "cosine", lambda v: f"{v:.2f}"),
+    ("label_accuracy", "labels", lambda v: percent(v, 0)),
+)
+GUESSES = {"zeros": "all zeros", "mean": "mean image", "start": "untrained start"}
+
+Cells = Mapping[tuple[tuple[int, ...], int], float | None]
+
+
+def audit_section(audit: Audit) -> list[Markup]:
+    """Verdict, advice, one heat map per target, and the smallest groups that see everything."""
+    kind = "bad" if audit.bad else "good"
+    says = [tag("p", line) for line in audit.verdict]
+    if audit.advice:
+        says.append(tag("p", tag("b", "What to change: "), audit.advice))
+    maps = [
+        tag(
+            "figure",
+            tag("figcaption", tag("h4", TARGETS.get(target, target))),
+            _heat_map(TARGETS.get(target, target), audit.cells[target]),
+        )
+        for target in audit.targets
+    ]
+    legend = tag(
+        "p",
+        tag("span", "exact", class_="key leak"),
+        " the attacker computes it exactly · ",
+        tag("span", "3.5", class_="key some"),
+        " noise that is left on its best estimate, in units of β · ",
+        tag("span", "–", class_="key none"),
+        " it cannot be estimated by linear means",
+        class_="note",
+    )
+    return [
+        tag("div", says, class_=f"verdict {kind}"),
+        *([legend, tag("div", maps, class_="charts maps")] if maps else []),
+        *([_groups(audit)] if audit.smallest else []),
+    ]
+
+
+def _groups(audit: Audit) -> Markup:
+    safe = tuple(victim for victim, group in audit.smallest.items() if group is None)
+    seen = [(victim, group) for victim, group in audit.smallest.items() if group]
+    said = [tag("li", f"client {victim}: {clients(group)}") for victim, group in seen[:64]]
+    if len(seen) > 64:
+        said.append(tag("li", f"and {plural(len(seen) - 64, 'more client')}"))
+    if safe:
+        said.append(tag("li", f"{clients(safe)}: no group"))
+    return tag(
+        "details",
+        tag("summary", "Smallest group of clients that, together, see a client's gradient exactly"),
+        tag("ul", said),
+        id="groups",
+    )
+
+
+def _heat_map(target: str, cells: Cells) -> Markup:
+    """Rows attack, columns are attacked."""
+    attackers = sorted({group for group, _ in cells}, key=lambda group: (len(group), group))
+    victims = sorted({victim for _, victim in cells})
+    largest = max((value for value in cells.values() if value), default=1.0)
+    if len(attackers) * len(victims) > MOST_CELLS:
+        return _heat_picture(target, cells, attackers, victims, largest)
+    rows = [
+        tag(
+            "tr",
+            tag("th", "+".join(map(str, group)), scope="row"),
+            [_cell(cells, group, victim, largest) for victim in victims],
+        )
+        for group in attackers
+    ]
+    heads = [tag("th", str(victim), scope="col") for victim in victims]
+    table = tag(
+        "table",
+        tag("caption", "rows attack, columns are attacked"),
+        tag("thead", tag("tr", tag("th", "client", scope="col"), heads)),
+        tag("tbody", rows),
+        class_="heat",
+        data_chart="Audit",
+    )
+    return tag("div", table, class_="wide")
+
+
+def _cell(cells: Cells, group: tuple[int, ...], victim: int, largest: float) -> Markup:
+    if (group, victim) not in cells:
+        return tag("td")
+    value = cells[group, victim]
+    if value is None:
+        return tag("td", "–", class_="none")
+    if value == 0:
+        return tag("td", "exact", class_="leak")
+    return tag("td", f"{value:.3g}", class_="some", style=f"--share:{value / largest:.2f}")
+
+
+def _heat_picture(
+    target: str,
+    cells: Cells,
+    attackers: Sequence[tuple[int, ...]],
+    victims: Sequence[int],
+    largest: float,
+) -> Markup:
+    rgba = np.zeros((len(attackers), len(victims), 4), dtype=np.uint8)
+    rows = {group: i for i, group in enumerate(attackers)}
+    columns = {victim: j for j, victim in enumerate(victims)}
+    for (group, victim), value in cells.items():
+        if value is not None:
+            strong = 255 if value == 0 else round(40 + 150 * value / largest)
+            rgba[rows[group], columns[victim]] = (*(RED if value == 0 else BLUE), strong)
+    exact = sum(value == 0 for value in cells.values())
+    told = (
+        f"{target}: {len(attackers)} attackers (rows) by {len(victims)} clients (columns); "
+        f"exact in {exact} of {len(cells)} pairs."
+    )
+    return embedded(encode_png(rgba), told, class_="matrix", data_chart="Audit")
+
+
+def gallery(attacks: Sequence[Attack], pictures: Sequence[tuple[str, bytes]]) -> list[Markup]:
+    """Each attack with its picture and its scores, then the pictures over several attacks."""
+    shown = [_attack(attack) for attack in attacks]
+    shown += [
+        tag("figure", embedded(image, f"Picture {name} of the attacks"), tag("figcaption", name))
+        for name, image in pictures
+    ]
+    return [tag("div", shown, class_="gallery")]
+
+
+def _attack(attack: Attack) -> Markup:
+    by = clients(attack.attackers) if attack.attackers else "somebody"
+    against = "" if attack.victim is None else f" against client {attack.victim}"
+    when = "" if attack.round is None else f", round {attack.round}"
+    told = f"{attack.name} by {by}{against}{when}"
+    picture = None
+    if attack.picture:
+        alt = f"What {told} reconstructed, beside the truth where that is known"
+        picture = tag("div", embedded(attack.picture, alt), class_="paper")
+    return tag(
+        "figure",
+        tag("figcaption", tag("h4", attack.name), tag("p", f"{by}{against}{when}", class_="note")),
+        picture,
+        tag("p", *_judged(attack)),
+        _scores(attack),
+        tag("p", _effort(attack), class_="note"),
+        class_="attack",
+    )
+
+
+def _judged(attack: Attack) -> list[str | Markup]:
+    """The result in a sentence: a picture is only worth what a guess without it is not."""
+    own, mean = attack.scores.get("this attack", {}), attack.scores.get("mean", {})
+    name, unit = ("psnr", " dB") if "psnr" in own else ("cosine", "")
+    if name not in own or name not in mean:
+        return ["The truth is not on record, so there is no score."]
+    better = own[name] > mean[name]
+    said = f"{figure(own[name])}{unit} against {figure(mean[name])}{unit} for the mean of all data."
+    word = "Better than a guess: " if better else "No better than a guess: "
+    return [tag("b", word, class_="leaks" if better else "holds"), said]
+
+
+def _scores(attack: Attack) -> Markup | None:
+    columns = [s for s in SCORES if any(s[0] in of for of in attack.scores.values())]
+    if not columns:
+        return None
+    rows = [
+        tag(
+            "tr",
+            tag("th", GUESSES.get(name, name), scope="row"),
+            [tag("td", show(of[key]) if key in of else "–") for key, _, show in columns],
+        )
+        for name, of in attack.scores.items()
+    ]
+    head = tag(
+        "tr",
+        tag("th", "guess", scope="col"),
+        [tag("th", name, scope="col") for _, name, _ in columns],
+    )
+    table = tag("table", tag("thead", head), tag("tbody", rows), class_="scores")
+    return tag("div", table, class_="wide")
+
+
+def _effort(attack: Attack) -> str:
+    known = attack.figures
+    parts = []
+    if "iterations" in known:
+        parts.append(plural(int(known["iterations"]), "iteration"))
+    if "seconds" in known:
+        parts.append(seconds(known["seconds"]))
+    if "loss" in known:
+        parts.append(f"attack loss {figure(known['loss'])}")
+    if "sigma" in known:
+        parts.append(f"noise left σ {figure(known['sigma'])}")
+    if "histogram_error" in known:
+        error = f"label histogram off by {percent(known['histogram_error'], 0)}"
+        if "histogram_error_uniform" in known:
+            error += f" (uniform guess {percent(known['histogram_error_uniform'], 0)})"
+        parts.append(error)
+    return ", ".join(parts)

@@ -1,0 +1,106 @@
+"""The page's style: light and dark, one column on a phone and several on a wide screen."""
+
+from __future__ import annotations
+
+STYLE = """
+:root { color-scheme: light dark;
+  --page: #f6f6f4; --surface: #fff; --ink: #14140f; --muted: #5f5e58; --rule: #dddcd5;
+  --run0: #2a78d6; --run1: #d9541e; --run2: #12875d; --run3: #a87400; --run4: #cf4a83;
+  --run5: #5746c0; --run6: #0b7f8c; --run7: #b3372f;
+  --phase0: #2a78d6; --phase1: #e08a3c; --phase2: #7fb89f;
+  --bad: #b3261e; --bad-back: #fbe9e7; --good: #1b6e3c; --good-back: #e6f4ea;
+  --heat: 42, 120, 214; --leak: #c5362e; }
+@media (prefers-color-scheme: dark) { :root {
+  --page: #151513; --surface: #1f1f1c; --ink: #f4f3ee; --muted: #b3b1a8; --rule: #3a3a35;
+  --run0: #5a9df0; --run1: #f07d4a; --run2: #3cba8a; --run3: #dba63a; --run4: #ec7fab;
+  --run5: #9d90f0; --run6: #45b9c6; --run7: #ee7a70;
+  --phase0: #4d92e8; --phase1: #d98a45; --phase2: #7fb89f;
+  --bad: #ff9d94; --bad-back: #3d1f1c; --good: #86d6a4; --good-back: #18331f;
+  --heat: 90, 157, 240; --leak: #d3493f; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--ink);
+  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+main { max-width: 1240px; margin: 0 auto; padding: 20px 16px 48px; }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 4px; overflow-wrap: anywhere; }
+h2 { font-size: 1.15rem; margin: 32px 0 10px; }
+h3, h4 { font-size: .95rem; margin: 0; overflow-wrap: anywhere; }
+p { margin: 0 0 8px; overflow-wrap: anywhere; }
+.note, small, caption { color: var(--muted); font-size: .82rem; line-height: 1.4; }
+.status { display: inline-block; padding: 1px 10px; border-radius: 999px; font-size: .85rem;
+  border: 1px solid var(--rule); background: var(--surface); overflow-wrap: anywhere; }
+.status.completed { color: var(--good); background: var(--good-back); border-color: transparent; }
+.status.failed, .status.interrupted { color: var(--bad); background: var(--bad-back);
+  border-color: transparent; border-radius: 10px; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(240px, 45%), 1fr));
+  gap: 10px; margin: 16px 0 0; }
+.cards > div, figure, .verdict, .panel { background: var(--surface);
+  border: 1px solid var(--rule); border-radius: 10px; padding: 12px 14px; margin: 0; min-width: 0; }
+dt { color: var(--muted); font-size: .82rem; }
+dd { margin: 0; font-size: 1.3rem; font-weight: 600; line-height: 1.3; }
+dd.note { font-weight: 400; font-size: .78rem; }
+.charts, .gallery { display: grid; gap: 12px;
+  grid-template-columns: repeat(auto-fill, minmax(min(340px, 100%), 1fr)); align-items: start; }
+.maps { grid-template-columns: repeat(auto-fill, minmax(min(270px, 100%), 1fr)); }
+.gallery { grid-template-columns: repeat(auto-fill, minmax(min(520px, 100%), 1fr)); }
+figure { display: flex; flex-direction: column; gap: 8px; }
+.charts > figure { height: 100%; }
+figcaption p { margin: 2px 0 0; }
+svg.chart { display: block; width: 100%; height: auto; max-width: 520px; margin: 0 auto; }
+svg text { font: 11px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif;
+  fill: var(--muted); }
+svg .unit { font-size: 11.5px; }
+svg .grid { stroke: var(--rule); stroke-width: 1; }
+svg .base { stroke: var(--muted); stroke-width: 1; }
+.c0 { --c: var(--run0); } .c1 { --c: var(--run1); } .c2 { --c: var(--run2); }
+.c3 { --c: var(--run3); } .c4 { --c: var(--run4); } .c5 { --c: var(--run5); }
+.c6 { --c: var(--run6); } .c7 { --c: var(--run7); }
+svg .line { fill: none; stroke: var(--c); stroke-width: 2; stroke-linejoin: round; }
+svg .dashed { stroke-dasharray: 6 4; }
+svg .dotted { stroke-dasharray: 2 3; }
+svg g > circle { fill: var(--c); }
+svg .band { fill: var(--c); fill-opacity: .18; }
+svg .edge { fill: none; stroke: var(--muted); stroke-opacity: .75; }
+svg .head { fill: var(--muted); }
+svg .node circle { fill: var(--run0); stroke: var(--surface); stroke-width: 2; }
+svg .node text { fill: #fff; font-weight: 600; }
+@media (prefers-color-scheme: dark) { svg .node text { fill: #10100e; } }
+svg .on { fill: var(--ink); font-size: 10.5px; paint-order: stroke; stroke: var(--surface);
+  stroke-width: 3px; stroke-linejoin: round; }
+svg .cell { fill: var(--run0); }
+svg .cell ~ .on { stroke: none; }
+svg .inside { fill: #14140f; font-size: 10px; }
+.legend { display: flex; flex-wrap: wrap; gap: 2px 14px; list-style: none; margin: 0; padding: 0;
+  font-size: .82rem; }
+.legend li { overflow-wrap: anywhere; min-width: 0; }
+.dot { display: inline-block; width: 10px; height: 10px; border-radius: 3px; margin-right: 6px;
+  background: var(--c); }
+img { max-width: 100%; height: auto; display: block; }
+.matrix { image-rendering: pixelated; width: 100%; max-width: 360px; margin: 0 auto;
+  border: 1px solid var(--rule); }
+.stretched { aspect-ratio: 4 / 3; height: auto; }
+.paper { background: #fff; border-radius: 6px; padding: 4px; }
+.wide { overflow-x: auto; max-width: 100%; }
+table { border-collapse: collapse; font-size: .86rem; font-variant-numeric: tabular-nums; }
+th, td { padding: 4px 10px 4px 0; text-align: left; vertical-align: top;
+  border-bottom: 1px solid var(--rule); }
+td { overflow-wrap: anywhere; }
+tbody th { font-weight: 400; color: var(--muted); white-space: nowrap; }
+.scores { font-size: .8rem; } .scores th, .scores td { white-space: nowrap; padding-right: 7px; }
+.figures { width: 100%; } .figures td, .figures thead th { min-width: 120px; }
+.figures small { font-weight: 400; }
+.heat { margin: 0 auto; font-size: .8rem; } .heat th, .heat td { text-align: center; padding: 4px 3px;
+  min-width: 36px; border: 2px solid var(--surface); white-space: nowrap; }
+.heat caption { caption-side: bottom; padding-top: 4px; }
+.heat td { border-radius: 4px; }
+.leak { background: var(--leak); color: #fff; font-weight: 600; }
+.some { background: rgba(var(--heat), calc(.1 + .45 * var(--share, .6))); }
+.none { color: var(--muted); background: rgba(128, 128, 128, .12); }
+.key { display: inline-block; padding: 0 6px; border-radius: 4px; color: var(--ink); }
+.key.leak { color: #fff; }
+.verdict { border-left: 5px solid var(--good); margin-bottom: 12px; }
+.verdict.bad { border-left-color: var(--bad); }
+.verdict p:last-child { margin: 0; }
+.leaks { color: var(--bad); } .holds { color: var(--good); }
+.warnings { color: var(--bad); margin: 12px 0 0; padding-left: 20px; overflow-wrap: anywhere; }
+details { margin: 12px 0 0; } summary { cursor: pointer; overflow-wrap: anywhere; }
+"""
