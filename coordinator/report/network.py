@@ -19,7 +19,7 @@ from lppa.coordinator.report.record import Graph
 WIDTH, HEIGHT = 380.0, 320.0
 MOST_NAMED = 16  # clients with a number on them
 MOST_LABELS = 12  # lines with their weight on them
-MOST_LINES = 1500
+MOST_EDGES = 2000  # above it the drawing is a blot
 MOST_WRITTEN = 8  # clients in a matrix with its numbers written out
 SAME = 1e-6
 
@@ -36,21 +36,21 @@ class Link:
 
 def links(graph: Graph) -> list[Link]:
     """Two edges between the same two clients are one line if their weights are the same."""
-    known = set(graph.edges)
+    known = set(map(tuple, graph.edges.tolist()))
     found = []
     for a, b in sorted(known):
         forth, back = float(graph.W[b, a]), float(graph.W[a, b])
         both = (b, a) in known and abs(forth - back) <= SAME
-        if a != b and (not both or a < b):
+        if not both or a < b:
             found.append(Link(a, b, forth, both))
     return found
 
 
 def draw_graph(graph: Graph) -> Markup | None:
     """The graph on a circle; None if it has too many lines to be seen."""
-    lines = links(graph)
-    if not lines or len(lines) > MOST_LINES:
+    if not 0 < len(graph.edges) <= MOST_EDGES:
         return None
+    lines = links(graph)
     places = list(_circle(graph.nodes))
     small = graph.nodes <= MOST_NAMED
     return tag(
@@ -67,12 +67,12 @@ def draw_graph(graph: Graph) -> Markup | None:
 
 def describe(graph: Graph) -> str:
     """The graph in a sentence or two."""
-    weights = sorted({round(link.weight, 6) for link in links(graph)})
+    weights = np.unique(graph.W[graph.edges[:, 1], graph.edges[:, 0]].round(6))
     said = f"Topology {graph.name}: {plural(graph.nodes, 'client')}, "
     said += f"{plural(len(graph.edges), 'directed edge')}. "
     if len(weights) == 1:
         return said + f"Every edge has weight {figure(weights[0])}."
-    if weights:
+    if len(weights):
         return said + f"Weights from {figure(weights[0])} to {figure(weights[-1])}."
     return said
 

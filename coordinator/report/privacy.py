@@ -15,9 +15,9 @@ MOST_CELLS = 400  # of one heat map as a table; more are a picture
 TARGETS = {
     "g0": "first gradient g⁰",
     "g1": "second gradient g¹",
-    "change": "change between two gradients",
-    "telescoped": "change over all rounds",
-    "local": "gradients of the local steps",
+    "change": "change g¹ − g⁰, or a later one",
+    "telescoped": "change from first to last gradient",
+    "local": "mean inner gradient of a round",
 }
 # name in the files, name on the page, and how it is written
 SCORES = (
@@ -73,7 +73,10 @@ def _groups(audit: Audit) -> Markup:
         said.append(tag("li", f"{clients(safe)}: no group"))
     return tag(
         "details",
-        tag("summary", "Smallest group of clients that, together, see a client's gradient exactly"),
+        tag(
+            "summary",
+            "Smallest group that, pooling what it knows, learns something of a client exactly",
+        ),
         tag("ul", said),
         id="groups",
     )
@@ -136,7 +139,8 @@ def _heat_picture(
         f"{target}: {len(attackers)} attackers (rows) by {len(victims)} clients (columns); "
         f"exact in {exact} of {len(cells)} pairs."
     )
-    return embedded(encode_png(rgba), told, class_="matrix", data_chart="Audit")
+    shape = "matrix stretched" if 2 * len(attackers) < len(victims) else "matrix"
+    return embedded(encode_png(rgba), told, class_=shape, data_chart="Audit")
 
 
 def gallery(attacks: Sequence[Attack], pictures: Sequence[tuple[str, bytes]]) -> list[Markup]:

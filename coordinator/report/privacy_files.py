@@ -41,9 +41,9 @@ def read_audit(content: Any) -> Audit | None:
         if not attackers or victim is None:
             continue
         for target in targets:
-            if target in pair:
-                value = pair[target]
-                cells[target][attackers, victim] = 0.0 if value == "exact" else positive(value)
+            value = pair.get(target, "missing")
+            if value == "exact" or value is None or positive(value) is not None:
+                cells[target][attackers, victim] = 0.0 if value == "exact" else value
     smallest = {
         int(victim): ids(group) or None
         for victim, group in mapping(known.get("smallest")).items()

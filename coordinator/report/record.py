@@ -41,10 +41,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Graph:
-    """Who sends to whom; W[i, j] is the weight that client i gives to what client j sent."""
+    """Who sends to whom: a row of edges is (sender, receiver), without loops, sorted, unique.
+
+    W[i, j] is the weight that client i gives to what client j sent.
+    """
 
     name: str
-    edges: tuple[tuple[int, int], ...]
+    edges: np.ndarray
     W: np.ndarray
     gap: float | None = None
 

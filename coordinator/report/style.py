@@ -88,7 +88,8 @@ tbody th { font-weight: 400; color: var(--muted); white-space: nowrap; }
 .scores { font-size: .8rem; } .scores th, .scores td { white-space: nowrap; padding-right: 7px; }
 .figures { width: 100%; } .figures td, .figures thead th { min-width: 120px; }
 .figures small { font-weight: 400; }
-.heat { margin: 0 auto; font-size: .8rem; } .heat th, .heat td { text-align: center; padding: 4px 3px;
+.heat { margin: 0 auto; font-size: .8rem; }
+.heat th, .heat td { text-align: center; padding: 4px 3px;
   min-width: 36px; border: 2px solid var(--surface); white-space: nowrap; }
 .heat caption { caption-side: bottom; padding-top: 4px; }
 .heat td { border-radius: 4px; }

@@ -1,0 +1,139 @@
+"""The page in a real browser: it loads, all is there, it fits a phone, and the live one grows."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from lppa.coordinator.report.live import open_server
+from lppa.coordinator.report.reading import read_run
+from lppa.coordinator.report.write import write_page
+
+PATIENCE = 120  # seconds; far more than a slow machine needs
+CHARTS = {
+    "Test accuracy",
+    "Test loss",
+    "Consensus",
+    "Conservation",
+    "Noise and gradient",
+    "Time split",
+    "Topology",
+    "Weights",
+    "Data partition",
+    "Audit",
+}
+# The contrast of a text with what is behind it, as the accessibility guidelines define it.
+CONTRAST = """
+const light = colour => {
+  const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map(v => v / 255)
+    .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const behind = element => {
+  for (let e = element; e; e = e.parentElement) {
+    const colour = getComputedStyle(e).backgroundColor;
+    if (!/, 0\\)$/.test(colour)) return colour;
+  }
+};
+return [...document.querySelectorAll("h1, h2, h3, p, dt, dd, th, summary, .status, li")]
+  .filter(e => e.getClientRects().length).map(e => {
+    const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => y - x);
+    return [(a + 0.05) / (b + 0.05), e.outerHTML.slice(0, 80)];
+  }).sort((x, y) => x[0] - y[0])[0];
+"""
+# Labels of the axes that lie on each other.
+OVERLAPS = """
+const found = [];
+for (const chart of document.querySelectorAll("svg.chart:not(.graph)")) {
+  const boxes = [...chart.querySelectorAll("text")].map(t => [t, t.getBoundingClientRect()]);
+  boxes.forEach(([s, a], i) => boxes.slice(i + 1).forEach(([t, b]) => {
+    const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (wide > 2 && high > 4) found.push([chart.dataset.chart, s.textContent, t.textContent]);
+  }));
+}
+return found;
+"""
+
+
+def show(browser, url, width=1200, scheme="light"):
+    """Opens a page as a screen of that width and a person of that taste would see it."""
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    browser.get_log("browser")
+    browser.get(url)
+
+
+def eventually(browser, script):
+    """Returns when the script says something true."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(browser, PATIENCE, 0.1).until(lambda b: b.execute_script(script))
+
+
+@pytest.fixture
+def pages(made_up, tmp_path):
+    """One run, and two side by side of which one is large."""
+    one, two = made_up("one").whole(), made_up("two", nodes=40, rule="dsgt").whole()
+    write_page([read_run(one.folder)], tmp_path / "single.html")
+    write_page([read_run(run.folder) for run in (one, two)], tmp_path / "both.html")
+    return [(tmp_path / name).as_uri() for name in ("single.html", "both.html")]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1200])
+def test_the_page_loads_from_disk_with_all_that_belongs_on_it(chromium, pages, width, scheme):
+    for url in pages:
+        show(chromium, url, width, scheme)
+        assert chromium.get_log("browser") == []
+        script = "return [...document.querySelectorAll('[data-chart]')].map(e => e.dataset.chart)"
+        assert set(chromium.execute_script(script)) == CHARTS
+        images = chromium.execute_script("return [...document.images].map(i => i.naturalWidth)")
+        assert images
+        assert all(images)
+        drawn = "return [...document.querySelectorAll('svg')].map(s => s.clientHeight)"
+        assert min(chromium.execute_script(drawn)) > 50
+        wide = "return document.documentElement.scrollWidth"
+        assert chromium.execute_script(wide) <= width
+        worst, where = chromium.execute_script(CONTRAST)
+        assert worst >= 4.5, where
+        assert chromium.execute_script(OVERLAPS) == []
+
+
+def test_light_and_dark_are_not_the_same(chromium, pages):
+    colour = "return getComputedStyle(document.body).backgroundColor"
+    seen = set()
+    for scheme in ("light", "dark"):
+        show(chromium, pages[0], scheme=scheme)
+        seen.add(chromium.execute_script(colour))
+    assert len(seen) == 2
+
+
+def test_the_live_page_grows_with_its_run_and_keeps_its_place(chromium, made_up):
+    run = made_up().begin()
+    run.evaluate(5)
+    dots = '[data-chart="Test accuracy"] circle'
+    with open_server(run.folder) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            show(chromium, server.url)
+            eventually(chromium, f"return document.querySelectorAll('{dots}').length == 1")
+            chromium.execute_script(
+                "document.querySelector('details').open = true; scrollTo(0, 70)"
+            )
+            run.evaluate(10)
+            eventually(chromium, f"return document.querySelectorAll('{dots}').length == 2")
+            assert chromium.execute_script("return document.querySelector('details').open")
+            assert chromium.execute_script("return scrollY") == 70
+            run.evaluate(15)
+            run.end()
+            eventually(chromium, "return document.getElementById('report').dataset.over == 'yes'")
+            eventually(chromium, f"return document.querySelectorAll('{dots}').length == 3")
+            assert chromium.get_log("browser") == []
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,207 @@
+"""The page: whole, self-contained, escaped, with words for every picture, small however large the
+run is."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from lppa.coordinator.report.markup import VOID
+from lppa.coordinator.report.page import render_page
+from lppa.coordinator.report.reading import read_run
+from lppa.coordinator.report.write import write_report
+
+CURVES = {"Test accuracy", "Test loss", "Consensus", "Conservation", "Noise and gradient"}
+EVIL = "<script>alert('x')</script>\"><img src=x onerror=y>&amp;"
+
+
+class Document(HTMLParser):
+    """All elements of a page with their attributes, and the text in it; refuses bad nesting."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    def charts(self):
+        return [a["data-chart"] for _, a in self.elements if "data-chart" in a]
+
+
+def page_of(*runs):
+    return Document(render_page([read_run(run.folder) for run in runs]))
+
+
+def test_a_whole_run_has_every_chart_once(made_up):
+    page = page_of(made_up().whole())
+    charts = page.charts()
+    assert CURVES | {"Time split", "Topology", "Weights", "Data partition"} <= set(charts)
+    assert charts.count("Audit") == 3
+    assert all(charts.count(name) == 1 for name in set(charts) - {"Audit"})
+    assert len(page.all("img")) == 2
+
+
+def test_the_headline_has_the_figures(made_up):
+    text = page_of(made_up().whole()).text.replace("\u00a0", " ")
+    for figure in ("76.00%", "round 15 of 15", "90.0 kB", "noise 3.0 kB", "9.0 s", "1.5 × 10⁻⁶"):
+        assert figure in text
+
+
+def test_the_audit_and_the_attacks_say_what_they_found(made_up):
+    text = page_of(made_up().whole()).text
+    assert "Node 1 learns the change of node 0's gradient exactly." in text
+    assert "use --noise-every 1" in text
+    assert text.count("exact") > 6
+    assert "Better than a guess: " in text
+    assert "40 dB against 12 dB" in text
+    assert "The truth is not on record, so there is no score." in text
+
+
+def test_every_picture_has_words(made_up):
+    page = page_of(made_up().whole(), made_up("other", nodes=20).whole())
+    assert all(a.get("role") == "img" and len(a["aria-label"]) > 20 for a in page.all("svg"))
+    assert all(len(a["alt"]) > 10 for a in page.all("img"))
+    assert page.all("html")[0]["lang"] == "en"
+    assert "width=device-width" in page.all("meta")[2]["content"]
+
+
+def test_the_page_needs_nothing_from_anywhere(made_up):
+    run = made_up().whole()
+    text = write_report(run.folder).read_text(encoding="utf-8")
+    page = Document(text)
+    assert not page.all("script")
+    for tag, attributes in page.elements:
+        for name in ("src", "href", "action", "data"):
+            assert attributes.get(name, "data:").startswith("data:"), (tag, attributes)
+    assert not re.search(r"url\(|@import|https?://", text)
+    assert "default-src 'none'" in page.all("meta")[1]["content"]
+
+
+def test_nothing_from_a_file_becomes_markup(made_up):
+    run = made_up(rule=EVIL).begin()
+    run.evaluate(5)
+    run.end("failed", reason=EVIL, name=EVIL, warnings=[EVIL])
+    run.json("topology.json", {**run.files["topology.json"], "name": EVIL})
+    run.audited()
+    audit = run.files["audit.json"]
+    pairs = [{**pair, EVIL: 1.0} for pair in audit["pairs"]]
+    said = {"verdict": [EVIL], "advice": EVIL, "targets": [EVIL], "pairs": pairs}
+    run.json("audit.json", {**audit, **said})
+    run.attacked()
+    attacks = run.files["attacks/summary.json"]
+    run.json(
+        "attacks/summary.json", [{**attacks[0], "attack": EVIL, "baselines": {EVIL: {"psnr": 1}}}]
+    )
+    page = page_of(run, made_up("other").whole())
+    assert not page.all("script")
+    assert all("onerror" not in attributes for _, attributes in page.elements)
+    assert EVIL in page.text
+
+
+def test_several_runs_are_laid_over_each_other(made_up):
+    page = page_of(made_up("first").whole(), made_up("second", rule="dsgt").whole())
+    labels = {a["data-chart"]: a["aria-label"] for a in page.all("svg") if "data-chart" in a}
+    for name in CURVES:
+        assert "first" in labels[name]
+        assert "second" in labels[name]
+    assert page.charts().count("Topology") == 1  # they share it
+    heads = re.findall(r"first|second", page.text)
+    assert len(heads) > 10
+    assert "lppa dsgt" in re.sub(r"\s+", " ", page.text)
+
+
+def test_runs_of_one_name_are_told_apart(made_up, tmp_path):
+    one, two = made_up("a/run"), made_up("b/run")
+    text = page_of(one.whole(), two.whole()).text
+    assert "run (1)" in text
+    assert "run (2)" in text
+
+
+def test_a_run_that_has_just_begun_has_a_page_too(made_up):
+    page = page_of(made_up().begin())
+    assert "No figures yet." in page.text
+    assert "still running" in page.text
+    assert "Topology" in page.charts()
+
+
+def test_zero_has_its_place_on_a_logarithmic_scale(made_up):
+    run = made_up().begin()
+    run.lines("history.jsonl", [{**run.row(round), "consensus": 0.0} for round in run.rounds])
+    labels = {a["data-chart"]: a["aria-label"] for a in page_of(run).all("svg")}
+    assert "0 in round 5, 0 in round 15" in labels["Consensus"]
+
+
+def test_a_run_without_accuracy_shows_its_loss(made_up):
+    run = made_up().begin()
+    run.lines("history.jsonl", [{**run.row(5), "accuracy": None}])
+    charts = page_of(run).charts()
+    assert "Test accuracy" not in charts
+    assert "Test loss" in charts
+
+
+@pytest.fixture
+def huge(made_up):
+    """256 clients on a full graph, each with ten classes, and a long history."""
+    run = made_up(nodes=256, rounds=tuple(range(1, 3001))).begin()
+    nodes = range(256)
+    edges = [[i, j] for i in nodes for j in nodes if i != j]
+    random = np.random.default_rng(1)
+    graph = {"name": "full", "nodes": 256, "edges": edges, "W": random.random((256, 256)).tolist()}
+    run.json("topology.json", graph)
+    labels = random.integers(0, 99, (256, 10)).tolist()
+    run.json("partition.json", {"labels": labels, "classes": 10})
+    pairs = [{"attackers": [a], "victim": v, "change": 1.5} for a in range(8) for v in nodes]
+    run.json("audit.json", {"targets": ["change"], "pairs": pairs, "verdict": ["Fine."]})
+    for round in (1, 2, 3000):
+        run.lines("metrics.jsonl", [run.report(node, round) for node in nodes])
+    return run.end()
+
+
+def test_a_huge_run_makes_a_small_page(huge):
+    text = write_report(huge.folder).read_text(encoding="utf-8")
+    assert len(text) < 1_000_000
+    page = Document(text)
+    assert "Weights" in page.charts()
+    assert "Topology" not in page.charts()
+    assert "Data partition" in page.charts()
+    assert len(page.elements) < 1500
+
+
+def test_a_peak_in_a_long_history_is_still_there(made_up):
+    from lppa.coordinator.report.chart import MOST_POINTS, thinned, thinned_ranges
+
+    points = [(r, 1.0) for r in range(10_000)]
+    points[4321] = (4321, 99.0)
+    kept = thinned(points)
+    assert len(kept) <= MOST_POINTS + 2
+    assert (4321, 99.0) in kept
+    assert (kept[0], kept[-1]) == (points[0], points[-1])
+    assert sorted(kept) == list(kept)
+    ranges = thinned_ranges([(r, v - 1, v) for r, v in points])
+    assert len(ranges) <= MOST_POINTS
+    assert max(high for _, _, high in ranges) == 99.0
