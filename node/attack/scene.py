@@ -28,7 +28,7 @@ log = logging.getLogger("lppa.attack")
 
 PUBLIC = 5000  # rows of public data that a mean and a covariance are taken from
 WIDEST = 4000  # inputs with more numbers than this get no covariance: its root takes n³
-STRAY = 0.05  # deviation, in parts of the box, that every number may have whatever was seen
+STRAY = 0.1  # how far every number may stray, whatever was seen, in parts of what numbers do
 
 
 @dataclass(frozen=True)
@@ -145,19 +145,20 @@ def public_knowledge(settings: Settings, dataset: Dataset) -> Victim:
         low,
         high,
         public.mean(0),
-        None if wide else precision_root(public.flatten(1), STRAY * (high - low)),
+        None if wide else precision_root(public.flatten(1)),
     )
 
 
-def precision_root(rows: Tensor, stray: float) -> Tensor:
+def precision_root(rows: Tensor) -> Tensor:
     """A triangular root R of the inverse covariance: ‖R (x − mean)‖² is how unusual x is.
 
-    `stray` is a deviation that all numbers get on top, since a sample says too little of what is
-    rare: no number is taken to be constant because it was so in the sample.
+    All numbers get some deviation on top, since a sample says too little of what is rare: none is
+    taken to be constant because it was so in the sample.
     """
     covariance = torch.cov(rows.double().T).reshape(rows.shape[1], rows.shape[1])
     one = torch.eye(len(covariance), dtype=torch.float64)
-    lower = torch.linalg.cholesky(covariance + stray**2 * one)
+    stray = STRAY**2 * covariance.diagonal().mean().clamp(min=1e-12)
+    lower = torch.linalg.cholesky(covariance + stray * one)
     return torch.linalg.solve_triangular(lower, one, upper=False).to(rows.dtype)
 
 
