@@ -28,9 +28,9 @@ Results = Mapping[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Attack:
-    """What an attacker does with the log of a run."""
+    """What an attacker does with the log of a run; several attacks may use the same log."""
 
-    name: str
+    names: tuple[str, ...]
     attacker: int
     victims: tuple[int, ...]
     rounds: tuple[int, ...]
@@ -69,7 +69,7 @@ class Cell:
         if told.get("noise_every"):
             words.append("every" if told["noise_every"] == 1 else f"every{told['noise_every']}")
         if self.attack is not None:
-            words.append(self.attack.name.replace("/", "-"))
+            words.append("attacked")
         return "-".join([*words, f"seed{told['seed']}"])
 
 
@@ -77,7 +77,7 @@ def from_spec(spec: Mapping[str, Any]) -> Cell:
     """The cell that `spec` was made from."""
     attack = spec["attack"]
     if attack is not None:
-        lists = {name: tuple(attack[name]) for name in ("victims", "rounds")}
+        lists = {name: tuple(attack[name]) for name in ("names", "victims", "rounds")}
         attack = Attack(**{**attack, **lists})
     rows = None if spec["rows"] is None else tuple(spec["rows"])
     return Cell(spec["dataset"], rows, spec["nodes"], dict(spec["settings"]), attack)

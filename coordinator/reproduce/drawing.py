@@ -20,6 +20,7 @@ COLOURS = {
     "LPPA, subtracted": "#009e73",
 }
 MARKS = {"DSGT": "s", "DP": "^", "LPPA": "o", "DP, every round": "v"}
+SMALLEST = 1e-12  # what a logarithmic axis shows in place of zero
 STYLES = {"DSGT": "-", "mean of public data": ":"}
 
 
@@ -68,6 +69,8 @@ def _panel(axis: Any, panel: Panel) -> None:
     axis.set_ylabel(panel.y)
     if panel.log_x:
         _log_ticks(axis, panel)
+    else:
+        axis.xaxis.get_major_locator().set_params(integer=True)
     if panel.log_y:
         axis.set_yscale("log")
     axis.grid(alpha=0.25)
@@ -93,7 +96,7 @@ def _curve(axis: Any, panel: Panel, line: Curve) -> None:
         return
     colour = COLOURS.get(line.name, FAINT)
     xs = [x for x, _ in line.points]
-    ys = [getattr(s, panel.middle) for _, s in line.points]
+    ys = _heights(panel, line)
     mark = MARKS.get(line.name, "D")
     axis.plot(xs, ys, f"{mark}-", color=colour, label=line.name, lw=1.6, ms=4.5, alpha=0.9)
     # A deviation around a mean; around the medians of attacks that may run away it says nothing.
@@ -104,10 +107,15 @@ def _curve(axis: Any, panel: Panel, line: Curve) -> None:
         axis.fill_between(xs, low, high, color=colour, alpha=0.15, lw=0)
 
 
+def _heights(panel: Panel, line: Curve) -> list[float]:
+    heights = [getattr(s, panel.middle) for _, s in line.points]
+    return [max(height, SMALLEST) for height in heights] if panel.log_y else heights
+
+
 def _level(axis: Any, panel: Panel, line: Curve) -> None:
     if not line.points:
         return
-    xs, ys = zip(*((x, getattr(s, panel.middle)) for x, s in line.points), strict=True)
+    xs, ys = [x for x, _ in line.points], _heights(panel, line)
     style, colour = STYLES.get(line.name, "--"), COLOURS.get(line.name, FAINT)
     if len(set(xs)) == 1:
         axis.axhline(ys[0], ls=style, color=colour, lw=1.4, label=line.name)

@@ -81,7 +81,7 @@ def training_figure(plan: Plan, results: Results) -> Figure:
     for variant in (*RULES, DP_EVERY_ROUND):
         cells = [plan.training(plan.shown, variant, seed) for seed in plan.seeds]
         curves.append(Curve(variant.title, curve(results, cells)))
-    panel = Panel(plan.shown, "communication round", "mean test accuracy (%)", curves)
+    panel = Panel("", "communication round", "mean test accuracy (%)", curves)
     return _figure("fig-training", "Training curves", plan, results, [panel])
 
 
@@ -92,17 +92,16 @@ def attack_curve_figure(plan: Plan, results: Results) -> Figure:
     for y, figure, log in ((RAW, "mse_raw", True), (CLAMPED, "mse_clamped", False)):
         curves, all_cells = [], []
         for variant, attack in CURVE_ATTACKS:
-            cells = [
-                plan.attacked(plan.shown, variant, seed, attack, rounds)
-                for seed in plan.attack_seeds[:1]
-            ]
+            cells = [plan.attacked(plan.shown, variant, plan.seeds[0], rounds)]
             all_cells += cells
-            points = [(at, spread(attack_figures(results, cells, figure, at))) for at in rounds]
+            points = [
+                (at, spread(attack_figures(results, cells, attack, figure, at))) for at in rounds
+            ]
             curves.append(Curve(_attack_title(variant, attack), _there(points)))
         guesses = [(at, _guess(results, all_cells, figure, at)) for at in rounds]
         panels.append(
             Panel(
-                "as it came" if log else "as a person sees it",
+                "not clamped" if log else "clamped, as a person sees it",
                 "communication round",
                 f"{y}\n{RANGE}",
                 curves,
@@ -118,9 +117,10 @@ def image_figure(plan: Plan, results: Results) -> Figure:
     """Fig. 4: what the attack reconstructs."""
     pictures = []
     for variant, attack in ATTACKS:
-        cell = plan.attacked(plan.shown, variant, plan.seeds[0], attack)
-        found = results.get(cell.key, {}).get("picture")
-        pictures.append((_attack_title(variant, attack), found))
+        cell = plan.attacked(plan.shown, variant, plan.seeds[0])
+        found = results.get(cell.key, {}).get("pictures", {})
+        file = next((file for name, file in found.items() if name.startswith(f"{attack}/")), None)
+        pictures.append((_attack_title(variant, attack), file))
     made = _figure("fig-dlg-images", "What the DLG attack reconstructs", plan, results, [])
     return Figure(made.name, made.title, [], pictures, made.notes, made.missing)
 
@@ -133,8 +133,10 @@ def noise_figure(plan: Plan, results: Results) -> Figure:
         return [plan.training(plan.shown, variant, s, beta=beta) for s in plan.seeds]
 
     def attacked(variant: Variant, beta: float) -> list[Cell]:
-        seeds = plan.attack_seeds
-        return [plan.attacked(plan.shown, variant, s, NAIVE, beta=beta) for s in seeds]
+        return [plan.attacked(plan.shown, variant, s, beta=beta) for s in plan.attack_seeds]
+
+    def error(cells: Sequence[Cell], figure: str) -> Spread | None:
+        return spread(attack_figures(results, cells, NAIVE, figure))
 
     x = "scale β of the noise"
     accuracies = [
@@ -146,20 +148,15 @@ def noise_figure(plan: Plan, results: Results) -> Figure:
     panels = [Panel("accuracy", x, ACCURACY, accuracies, level, log_x=True)]
     for y, figure, log in ((RAW, "mse_raw", True), (CLAMPED, "mse_clamped", False)):
         curves = [
-            Curve(
-                v.title,
-                _there(
-                    [(b, spread(attack_figures(results, attacked(v, b), figure))) for b in betas]
-                ),
-            )
+            Curve(v.title, _there([(b, error(attacked(v, b), figure)) for b in betas]))
             for v in NOISY
         ]
-        bare = [plan.attacked(plan.shown, DSGT, s, NAIVE) for s in plan.attack_seeds]
+        bare = [plan.attacked(plan.shown, DSGT, s) for s in plan.attack_seeds]
         levels = [
-            Curve(DSGT.title, _flat(betas, spread(attack_figures(results, bare, figure)))),
+            Curve(DSGT.title, _flat(betas, error(bare, figure))),
             Curve("mean of public data", _flat(betas, _guess(results, bare, figure, 0))),
         ]
-        title = "naive DLG, as it came" if log else "naive DLG, as a person sees it"
+        title = "the paper's attacker, not clamped" if log else "clamped, as a person sees it"
         panels.append(Panel(title, x, f"{y}\n{RANGE}", curves, levels, True, log, middle="median"))
     notes = _ratios(panels[1])
     return _figure("fig-noise", "Performance against the noise", plan, results, panels, notes)
@@ -196,7 +193,7 @@ def sweep_figure(
         )
         for variant in RULES
     ]
-    panel = Panel(plan.shown, x, ACCURACY, curves, log_x=True)
+    panel = Panel("", x, ACCURACY, curves, log_x=True)
     return _figure(name, title, plan, results, [panel])
 
 
@@ -283,7 +280,7 @@ def _attack_title(variant: Variant, attack: str) -> str:
 
 
 def _guess(results: Results, cells: Sequence[Cell], figure: str, at: int) -> Spread | None:
-    return spread(attack_figures(results, cells, figure, at, guess="mean"))
+    return spread(attack_figures(results, cells, NAIVE, figure, at, guess="mean"))
 
 
 def _there(points: Sequence[tuple[float, Spread | None]]) -> list[Point]:

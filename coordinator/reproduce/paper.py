@@ -1,7 +1,7 @@
 """The paper's own figures (section 6), as its tables print them, and what does not add up in them.
 
-Accuracies are in per cent, `Value(mean, deviation)` over five runs. What the paper shows as a picture
-has no values here: there is nothing to compare with but its words.
+Accuracies are in per cent, `Value(mean, deviation)` over five runs. What the paper shows as a
+picture has no values here: there is nothing to compare with but its words.
 """
 
 from __future__ import annotations

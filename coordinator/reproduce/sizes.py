@@ -50,6 +50,8 @@ class Size:
     """The paper does not say which numbers of clients it tried."""
     victims: tuple[int, ...]
     restarts: int
+    inversion: str
+    """The paper's is dlg. `svd` is exact for one sample and an mlp, and takes no time."""
     attack_seeds: int
     curve_rounds: tuple[int, ...]
     """Rounds whose messages are attacked for the curve over rounds."""
@@ -73,8 +75,9 @@ FULL = Size(
     clients=(5, 10, 20, 40),
     victims=(0, 1, 2),
     restarts=4,
+    inversion="dlg",
     attack_seeds=5,
-    curve_rounds=(0, 1, 2, 5, 10, 20, 30, 40, 49),
+    curve_rounds=(0, 1, 2, 5, 10, 20, 30, 40, 48),
 )
 QUICK = Size(
     name="quick",
@@ -88,8 +91,9 @@ QUICK = Size(
     clients=(5, 10),
     victims=(0,),
     restarts=1,
+    inversion="dlg",
     attack_seeds=1,
-    curve_rounds=(0, 1, 5, 9),
+    curve_rounds=(0, 1, 8),
     copies=(("digits", None),),
     other_copies=(1500, 500),
 )
@@ -106,6 +110,7 @@ TINY = Size(
     clients=(5, 3),
     victims=(0,),
     restarts=1,
+    inversion="svd",
     attack_seeds=1,
     curve_rounds=(0, 1),
     other_copies=(200, 100),

@@ -79,13 +79,19 @@ def curve(results: Results, cells: Iterable[Cell]) -> list[tuple[int, Spread]]:
 
 
 def attack_figures(
-    results: Results, cells: Iterable[Cell], figure: str, at: int = 0, guess: str | None = None
+    results: Results,
+    cells: Iterable[Cell],
+    observation: str,
+    figure: str,
+    at: int = 0,
+    guess: str | None = None,
 ) -> list[float]:
-    """One figure of all attacks of a round, or of a guess that stands beside each of them."""
+    """One figure of all attacks of a kind on a round, or of a guess that stands beside each."""
     values = []
     for cell in cells:
         for one in results.get(cell.key, {}).get("attacks", ()):
             figures: dict[str, Any] = one if guess is None else one["guesses"].get(guess, {})
-            if one["round"] == at and figures.get(figure) is not None:
+            meant = one["round"] == at and one["attack"].startswith(f"{observation}/")
+            if meant and figures.get(figure) is not None:
                 values.append(figures[figure])
     return values

@@ -134,7 +134,7 @@ def _theirs(name: str, row: paper.Row, variant: Variant) -> paper.Value | None:
 def _loss_row(
     name: str, keys: Sequence[paper.Row], rows: Sequence[dict[str, Any]], variant: Variant
 ) -> dict[str, Any]:
-    """The paper's last row: the mean loss over the rows that are there, and the paper's for them."""
+    """The paper's last row: the mean loss over all rows, and the paper's for the same rows."""
     ours = {
         (row["data set"], row["partition"]): row["loss"].mean
         for row in rows
@@ -151,11 +151,11 @@ def _loss_row(
 
 
 def privacy_table(plan: Plan, results: Results) -> Table:
-    """Table 2. Means, as in the paper, are ruled by searches that ran away: medians stand beside."""
+    """Table 2. Means, as in the paper, are ruled by searches that ran away: medians follow."""
     rows, cells = [], []
     for dataset in plan.datasets:
         for variant, attack in ATTACKS:
-            own = [plan.attacked(dataset, variant, seed, attack) for seed in plan.attack_seeds]
+            own = [plan.attacked(dataset, variant, seed) for seed in plan.attack_seeds]
             cells += own
             rows.append(_privacy_row(results, dataset, variant, attack, own))
     notes = [
@@ -173,16 +173,16 @@ def privacy_table(plan: Plan, results: Results) -> Table:
 def _privacy_row(
     results: Results, dataset: str, variant: Variant, attack: str, cells: Sequence[Cell]
 ) -> dict[str, Any]:
-    raw = spread(attack_figures(results, cells, "mse_raw"))
+    raw = spread(attack_figures(results, cells, attack, "mse_raw"))
 
     def median(figure: str, guess: str | None = None) -> float | None:
-        found = spread(attack_figures(results, cells, figure, guess=guess))
+        found = spread(attack_figures(results, cells, attack, figure, guess=guess))
         return None if found is None else found.median
 
     return {
         "data set": dataset,
         "rule": variant.title,
-        "attack": attack,
+        "attack": next(n for n in cells[0].attack.names if n.startswith(attack)),
         "raw MSE": raw,
         "paper": paper.TABLE2.get(dataset, {}).get(variant.rule) if attack == NAIVE else None,
         "raw MSE, median": None if raw is None else raw.median,

@@ -63,7 +63,7 @@ def run_cell(cell: Cell, out: Path, tell: Tell) -> dict[str, Any]:
         if cell.attack is not None:
             found = [] if result["status"] == "diverged" else attack(folder, cell.attack)
             result["attacks"] = [attack_result(one) for one in found]
-            result["picture"] = keep_picture(cell, folder, found, out)
+            result["pictures"] = keep_pictures(cell, folder, found, out)
         result["seconds"] = round(time.monotonic() - began, 2)
         keep(folder, runs / cell.key)
         return result
@@ -107,7 +107,7 @@ def training_result(summary: dict[str, Any], dataset: str) -> dict[str, Any]:
 def attack(folder: Path, how: Attack) -> list[dict[str, Any]]:
     """What `lppa attack` prints, run in a process of its own that has PyTorch in memory already."""
     said = folder / "attack"
-    argv = ["attack", str(folder), "--attack", how.name, "--restarts", str(how.restarts)]
+    argv = ["attack", str(folder), "--attack", ",".join(how.names), "--restarts", str(how.restarts)]
     argv += ["--victim", ",".join(map(str, how.victims))]
     argv += ["--rounds", ",".join(map(str, how.rounds)), "--json", "-q"]
     process = fork_context().Process(target=forked_command, args=(argv, said))
@@ -138,6 +138,7 @@ def attack_result(found: dict[str, Any]) -> dict[str, Any]:
     """What is kept of an attack: its scores, and what guesses without any message get."""
     score, guesses = found.get("score", {}), found.get("baselines", {})
     return {
+        "attack": found["attack"],
         "victim": found["victim"],
         "round": found["round"],
         **{name: score[name] for name in SCORES if name in score},
@@ -149,14 +150,18 @@ def attack_result(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def keep_picture(cell: Cell, folder: Path, found: list[dict[str, Any]], out: Path) -> str | None:
-    """A copy of the picture of the first victim, for the first seed only: they take room."""
-    pictures = [one["picture"] for one in found if one.get("picture")]
-    if cell.settings["seed"] != 1 or not pictures:
-        return None
-    place = Path("pictures") / f"{cell.key}.png"
-    write_atomically(out / place, (folder / "attacks" / Path(pictures[0]).name).read_bytes())
-    return str(place)
+def keep_pictures(
+    cell: Cell, folder: Path, found: list[dict[str, Any]], out: Path
+) -> dict[str, str]:
+    """Each attack's picture of its first victim, for the first seed only: they take room."""
+    kept: dict[str, str] = {}
+    for one in found if cell.settings["seed"] == 1 else ():
+        if one.get("picture") and one["attack"] not in kept:
+            place = Path("pictures") / f"{cell.key}-{one['attack'].replace('/', '-')}.png"
+            picture = folder / "attacks" / Path(one["picture"]).name
+            write_atomically(out / place, picture.read_bytes())
+            kept[one["attack"]] = str(place)
+    return kept
 
 
 def keep(folder: Path, place: Path) -> None:
