@@ -13,6 +13,7 @@ COMMANDS = {
     "attack": ("lppa.node.attack.command:attack", "Attack what attacker nodes recorded."),
     "report": ("lppa.coordinator.report.command:report", "Write a page about runs."),
     "watch": ("lppa.coordinator.report.watch_command:watch", "See a run in the browser, live."),
+    "audit": ("lppa.coordinator.audit.command:audit", "Say what a rule hides, before training."),
     "bench": ("lppa.coordinator.bench_command:bench", "Measure speed as ratios in one run."),
     "datasets": ("lppa.node.datasets.command:datasets", "List or fetch data sets."),
     "reproduce": (

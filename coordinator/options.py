@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -21,17 +21,18 @@ else:
     import tomli as tomllib
 
 
-def settings_options(command: Callable) -> Callable:
-    """Adds an option for every setting, --preset and --config; the command gets `settings`."""
+def settings_options(command: Callable, only: Sequence[str] = ()) -> Callable:
+    """Adds an option for every setting, or for some; --preset, --config. Gives it `settings`."""
+    chosen = [f for f in fields(Settings) if not only or f.name in only]
 
     def wrapped(*args: Any, preset: str | None, config: Path | None, **options: Any) -> Any:
-        given = {f.name: options.pop(f.name) for f in fields(Settings)}
+        given = {f.name: options.pop(f.name) for f in chosen}
         layers = [PRESETS[preset] if preset else {}, read_config(config) if config else {}, given]
         return command(*args, settings=absolute_paths(make_settings(*layers)), **options)
 
     wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
     wrapped.__click_params__ = list(getattr(command, "__click_params__", []))
-    for about in reversed(fields(Settings)):
+    for about in reversed(chosen):
         wrapped = _option(about)(wrapped)
     wrapped = click.option(
         "--config",

@@ -82,3 +82,50 @@ def test_the_rows_are_those_of_a_run_with_numbers_in_it():
         if t < 3:
             change = np.array([at("g", i, t + 1) - at("g", i, t) for i in range(4)])
             theta, gamma = W @ theta - 0.1 * gamma, W @ gamma + change
+
+
+def test_with_local_steps_the_rows_are_those_of_a_run_with_numbers_in_it():
+    W = weight_matrix(build_topology("ring", 4, 1), "random", 3)
+    schedule = Schedule(
+        W, "lppa", 1, True, False, 0.1, 2, beta_own=0.5, local_steps=3, lam_decay=0.2
+    )
+    rows = messages(schedule)
+    values = np.random.default_rng(0).normal(size=len(rows.columns))
+    at = lambda *name: values[rows.columns[name]]  # noqa: E731
+    theta = np.array([at("theta", i) for i in range(4)])
+    g = np.array([at("g", i, 0) for i in range(4)])
+    gamma = g.copy()
+    for t in range(3):
+        for sender, receiver in schedule.edges():
+            gamma[sender] += at("noise", sender, receiver, t)
+            gamma[receiver] -= at("noise", sender, receiver, t)
+        gamma += [at("noise", i, i, t) for i in range(4)]
+        np.testing.assert_allclose(rows.theta[t] @ values, theta)
+        np.testing.assert_allclose(rows.gamma[t] @ values, gamma)
+        if t == 2:
+            break
+        lam, gamma = 0.1 / (1 + 0.2 * t), W @ gamma
+        theta = W @ theta - lam * gamma
+        for step in (1, 2, 3):
+            if step > 1:
+                theta = theta - lam * gamma
+            name = (t, step) if step < 3 else (t + 1,)
+            new = np.array([at("g", i, *name) for i in range(4)])
+            gamma, g = gamma + new - g, new
+
+
+def test_what_all_neighbours_cannot_take_away_is_own_noise():
+    everyone = [1, 2, 3, 4]
+    assert learned("full", 5, everyone, "g0") == 0
+    assert learned("full", 5, everyone, "g0", beta_own=0.3) == pytest.approx(0.3 * math.sqrt(2))
+    expected = math.sqrt(12 + 2 * 0.3**2)
+    assert learned("full", 5, [1], "g0", beta_own=0.3) == pytest.approx(expected)
+
+
+def test_what_is_in_no_message_is_not_counted_as_heard():
+    W = weight_matrix(build_topology("ring", 4, 1), "random", 3)
+    schedule = Schedule(W, "lppa", 1, False, False, 0.1, 2, beta_own=0.5)
+    heard = known_rows(schedule, messages(schedule), [1], own_gradients=False)
+    noise = {name[1:3] for name in heard.names if name[0] == "noise"}
+    assert noise == {(0, 1), (1, 0), (1, 2), (2, 1)}
+    assert not [name for name in heard.names if name[0] == "g"]

@@ -1,0 +1,104 @@
+"""From settings to what the linear algebra works on. Nothing is estimated here.
+
+A `Case` is one question: this graph, these weights, these settings, so many rounds overheard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lppa.coordinator.plan import Blueprint
+from lppa.coordinator.topology import Topology
+from lppa.models.tracking import Schedule
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.settings import QUADRATICS, Settings
+
+ROUNDS = 4
+MOST_ROUNDS = 50
+# How many steps an epoch has depends on the data. More than one leak alike: of the gradients inside
+# a round only the mean is in any message, and their number only scales it.
+EPOCH_STEPS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """What is audited. States of the rounds 0 to `rounds` are overheard."""
+
+    settings: Settings
+    topology: Topology
+    W: np.ndarray
+    rounds: int
+
+    @property
+    def nodes(self) -> int:
+        """How many clients there are."""
+        return self.topology.nodes
+
+    @property
+    def local_steps(self) -> int:
+        """Gradients per round, as far as settings tell."""
+        steps = self.settings.local_steps
+        if steps != "epoch":
+            return int(steps)
+        return 1 if self.settings.dataset in QUADRATICS else EPOCH_STEPS
+
+    @property
+    def unit(self) -> str:
+        """What deviations are counted in."""
+        return "β_own" if only_own_noise(self.settings) else "β"
+
+    def schedule(self) -> Schedule:
+        """The linear system's description. Noise of scale 0 is none."""
+        settings = self.settings
+        rule, own = settings.rule, 0.0
+        if only_own_noise(settings):
+            rule = "dp"
+        elif settings.beta == 0:
+            rule = "dsgt"
+        elif rule == "lppa":
+            own = settings.beta_own / settings.beta
+        return Schedule(
+            W=self.W,
+            rule=rule,
+            noise_every=settings.noise_every,
+            adapt_first=settings.mixing == "adapt-then-combine",
+            common_start=settings.init == "common",
+            lam=settings.lr,
+            rounds=self.rounds,
+            beta_own=own,
+            local_steps=self.local_steps,
+            lam_decay=settings.lr_decay,
+        )
+
+
+def only_own_noise(settings: Settings) -> bool:
+    """lppa whose noise on edges has scale 0 is dp with the scale β_own."""
+    return settings.rule == "lppa" and settings.beta == 0 and settings.beta_own > 0
+
+
+def case_of(blueprint: Blueprint, rounds: int | None = None) -> Case:
+    """The case of a run. Its last state is sent in the round before its last."""
+    seen = min(ROUNDS, blueprint.settings.rounds - 1) if rounds is None else rounds
+    return Case(blueprint.settings, blueprint.topology, blueprint.W, seen)
+
+
+def check_nodes(nodes: int, attackers: Sequence[int], victim: int | None) -> None:
+    """Refuses ids that are not in the graph, and sets that leave nobody to attack."""
+    for node in (*attackers, *(() if victim is None else (victim,))):
+        if not 0 <= node < nodes:
+            raise WrongUse(
+                f"there is no node {node} in a graph of {nodes}: ids are 0 to {nodes - 1}"
+            )
+    if victim in attackers:
+        raise WrongUse(f"node {victim} cannot be attacker and victim at once")
+    if len(set(attackers)) == nodes:
+        raise WrongUse("--attackers names all nodes: leave at least one to be the victim")
+
+
+def noise_in_every_round(schedule: Schedule) -> bool:
+    """Whether every state that is overheard had fresh noise added to it."""
+    noisy = schedule.rule != "dsgt"
+    return noisy and all(schedule.noisy(t) for t in range(schedule.rounds + 1))
