@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lppa.coordinator.report.chart import Axis, Line, Point, Range, line_chart
 from lppa.coordinator.report.formats import figure, percent
@@ -32,7 +32,7 @@ def charts(runs: Sequence[RunRecord], names: Sequence[str]) -> list[Chart]:
         Chart(
             "Test loss",
             "Line: mean over clients; band: from the least to the greatest.",
-            _spread_chart("Test loss", LOSS, runs, names, lambda row: row.loss),
+            _spread_chart("Test loss", loss_axis(runs), runs, names, lambda row: row.loss),
         ),
         Chart(
             "Consensus",
@@ -58,7 +58,16 @@ LOSS = Axis(
 CONSENSUS = Axis("distance (root mean square)", figure, log=True)
 CONSERVATION = Axis("residual (ratio)", figure, log=True)
 NORMS = Axis("norm (L2, mean over clients)", figure, log=True)
+WIDE = 300.0  # greatest over least value from which a linear scale shows nothing
 RATIO = Axis("‖noise‖ ÷ ‖gradient‖", figure, log=True)
+
+
+def loss_axis(runs: Sequence[RunRecord]) -> Axis:
+    """Logarithmic if one run diverges: else nothing could be seen of the others."""
+    known = [row.loss for run in runs for row in run.rows if row.loss]
+    least = min((spread.low for spread in known), default=0.0)
+    greatest = max((spread.high for spread in known), default=0.0)
+    return replace(LOSS, log=least > 0 and greatest > WIDE * least)
 
 
 def points(rows: Sequence[Row], of: Callable[[Row], float | None]) -> tuple[Point, ...]:

@@ -38,6 +38,9 @@ def figures(run: RunRecord) -> list[Figure]:
         ("sent by all", _sent(run, "state"), f"state; noise {_sent(run, 'noise')}"),
         ("time", seconds(run.seconds.get("total")), _pace(run)),
     ]
+    if run.audit:
+        found = "exact leak" if run.audit.bad else "no exact leak"
+        shown.append(("audit", found, "to a single client, by linear means"))
     return shown
 
 

@@ -66,8 +66,10 @@ def logarithmic(values: Iterable[float]) -> Scale:
     """Decades; zero has a line of its own below them, if it occurs."""
     known = list(values)
     above = [max(value, SMALLEST) for value in known if value > 0]
-    low = math.floor(math.log10(min(above)) + 1e-9) if above else 0
-    high = math.ceil(math.log10(max(above)) - 1e-9) if above else 1
+    if not above:
+        return Scale(lambda value: 0.0, ((0.0, "0"),))
+    low = math.floor(math.log10(min(above)) + 1e-9)
+    high = math.ceil(math.log10(max(above)) - 1e-9)
     high = max(high, low + 1)
     room = 0.16 if any(value <= 0 for value in known) else 0.0
 

@@ -68,7 +68,15 @@ def test_a_whole_run_has_every_chart_once(made_up):
 
 def test_the_headline_has_the_figures(made_up):
     text = page_of(made_up().whole()).text.replace("\u00a0", " ")
-    for figure in ("76.00%", "round 15 of 15", "90.0 kB", "noise 3.0 kB", "9.0 s", "1.5 × 10⁻⁶"):
+    for figure in (
+        "76.00%",
+        "round 15 of 15",
+        "90.0 kB",
+        "noise 3.0 kB",
+        "9.0 s",
+        "1.5 × 10⁻⁶",
+        "exact leak",
+    ):
         assert figure in text
 
 
@@ -154,6 +162,15 @@ def test_zero_has_its_place_on_a_logarithmic_scale(made_up):
     run.lines("history.jsonl", [{**run.row(round), "consensus": 0.0} for round in run.rounds])
     labels = {a["data-chart"]: a["aria-label"] for a in page_of(run).all("svg")}
     assert "0 in round 5, 0 in round 15" in labels["Consensus"]
+
+
+@pytest.mark.parametrize(("worst", "scale"), [(2.5, "linear"), (1e6, "logarithmic")])
+def test_one_loss_that_explodes_does_not_flatten_all_others(made_up, worst, scale):
+    run = made_up().begin()
+    losses = zip(run.rounds, (2.0, 1.0, worst), strict=True)
+    run.lines("history.jsonl", [{**run.row(round), "loss": loss} for round, loss in losses])
+    labels = {a["data-chart"]: a["aria-label"] for a in page_of(run).all("svg")}
+    assert ("logarithmic" in labels["Test loss"]) == (scale == "logarithmic")
 
 
 def test_a_run_without_accuracy_shows_its_loss(made_up):

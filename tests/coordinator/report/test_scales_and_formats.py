@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from lppa.coordinator.report.formats import figure, percent, plural, seconds
@@ -31,6 +31,7 @@ def test_figures_that_are_all_the_same_are_in_the_middle():
     assert linear([0.0], plain).place(0.0) == pytest.approx(0.5, abs=0.3)
 
 
+@settings(deadline=None)
 @given(some.lists(FIGURES, min_size=1, max_size=5))
 def test_every_figure_is_inside_of_its_linear_scale(values):
     scale = linear(values, plain)
@@ -38,10 +39,11 @@ def test_every_figure_is_inside_of_its_linear_scale(values):
     assert all(-0.01 <= scale.place(value) <= 1.01 for value in values)
 
 
+@settings(deadline=None)
 @given(some.lists(some.floats(0, 1e300, allow_nan=False), min_size=1, max_size=5))
 def test_every_figure_is_inside_of_its_logarithmic_scale(values):
     scale = logarithmic(values)
-    assert 2 <= len(scale.ticks) <= 9
+    assert (2 if any(values) else 1) <= len(scale.ticks) <= 9
     assert all(-0.01 <= scale.place(value) <= 1.01 for value in values)
     assert all(math.isfinite(scale.place(value)) for value, _ in scale.ticks)
 
@@ -52,6 +54,7 @@ def test_zero_lies_below_all_decades():
     assert scale.place(0.0) < scale.place(1e-8) < scale.place(1e-3)
 
 
+@settings(deadline=None)
 @given(some.lists(some.integers(0, 10**9), min_size=1, max_size=5))
 def test_rounds_have_whole_ticks_inside_of_the_chart(rounds):
     scale = rounds_scale(rounds)
