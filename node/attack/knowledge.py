@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from lppa.node.attack.log import read_log
+from lppa.node.expansion import Expander
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.messages import Noise, Plan, State
+from lppa.protocol.messages import Noise, Plan, Seed, State
 from lppa.protocol.settings import Settings, make_settings
 
 SAMPLE = 20_000  # coordinates that a row of W is estimated from
@@ -25,13 +26,17 @@ TRUSTED = 1e-3  # relative error above which an estimate does not explain what w
 
 @dataclass
 class Knowledge:
-    """States by (node, round) and noise by (sender, receiver, round), as far as they were heard."""
+    """States by (node, round) and noise by (sender, receiver, round), as far as they were heard.
+
+    Where seeds are exchanged in the place of noise, by (sender, receiver), noise is made from them.
+    """
 
     plan: Plan
     attackers: set[int]
     W: np.ndarray | None = None
     states: dict[tuple[int, int], tuple[Tensor, Tensor]] = field(default_factory=dict)
     noise: dict[tuple[int, int, int], Tensor] = field(default_factory=dict)
+    seeds: dict[tuple[int, int], bytes] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
@@ -48,11 +53,27 @@ class Knowledge:
         """The nodes whose state of round t is known, the attackers' own included."""
         return sorted(node for node, round in self.states if round == t)
 
+    def noise_due(self, t: int) -> bool:
+        """Whether noise was injected before the states of round t were sent."""
+        every = self.settings.noise_every
+        return self.settings.rule != "dsgt" and (t == 0 or (every > 0 and t % every == 0))
+
+    def delta(self, sender: int, receiver: int, t: int) -> Tensor | None:
+        """The noise on an edge in round t, where it is known."""
+        edge = (sender, receiver)
+        if (*edge, t) not in self.noise and edge in self.seeds and self.noise_due(t):
+            settings, (theta, _) = self.settings, next(iter(self.states.values()))
+            expander = Expander(settings.noise, settings.beta, len(theta))
+            expanded = torch.from_numpy(expander.expand(self.seeds[edge], t))
+            self.noise[sender, receiver, t] = expanded.to(theta.dtype)
+        return self.noise.get((*edge, t))
+
     def known_noise(self, victim: int, t: int) -> tuple[Tensor | None, int]:
         """What the attackers know of the victim's noise difference, and how many terms that is."""
         total, terms = None, 0
-        for (sender, receiver, round), delta in self.noise.items():
-            if round == t and victim in (sender, receiver):
+        for sender, receiver in sorted({(s, r) for s, r, _ in self.noise} | self.seeds.keys()):
+            delta = self.delta(sender, receiver, t) if victim in (sender, receiver) else None
+            if delta is not None:
                 share = delta if sender == victim else -delta
                 total = share if total is None else total + share
                 terms += 1
@@ -98,6 +119,8 @@ def _take(known: Knowledge, me: int, direction: str, peer: int, message: object)
         known.states[sender, message.round] = (_tensor(message.theta), _tensor(message.gamma))
     elif isinstance(message, Noise):
         known.noise[sender, receiver, message.round] = _tensor(message.delta)
+    elif isinstance(message, Seed):
+        known.seeds[sender, receiver] = message.seed.tobytes()
 
 
 def _tensor(array: np.ndarray) -> Tensor:

@@ -16,6 +16,7 @@ from torch import Tensor
 from lppa.node.attack.problem import Problem
 
 PUBLIC = 256
+FEW = 32
 ANGLES = 7200
 KEPT = 3
 
@@ -36,6 +37,7 @@ def label_histogram(problem: Problem, seed: int = 0) -> Tensor:
     for k, term in enumerate(target.terms):
         features, p = problem.features(k, pictures)
         h = torch.cat([features.double().mean(0), torch.ones(1)])
+        h = h * problem.mean_factor(k, pictures[:FEW], seed)
         seen = seen - term.coefficient * p.double().mean(0)[:, None] * h
         left[target.batches.index(term.batch)] -= term.coefficient * h
     # A very small ridge: two terms on one batch and one θ leave nothing to divide by.

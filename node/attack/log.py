@@ -17,7 +17,7 @@ import msgpack
 
 from lppa.protocol.codec import BadMessage, decode, encode
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.messages import Message, Noise, Plan
+from lppa.protocol.messages import Message, Noise, Plan, Seed
 
 COUNT, LENGTH = struct.Struct("<I"), struct.Struct("<Q")
 
@@ -49,7 +49,7 @@ class LogWriter:
 
     def __call__(self, direction: str, peer: int, message: Message) -> None:
         # The same state goes to every out-neighbour; one copy is enough. Noise differs for each.
-        if direction == "out" and message is self._last and not isinstance(message, Noise):
+        if direction == "out" and message is self._last and not isinstance(message, Noise | Seed):
             return
         self._last = message if direction == "out" else self._last
         sender = self.me if direction == "out" else peer

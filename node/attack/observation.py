@@ -11,7 +11,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from lppa.models.tracking import Schedule, best_estimate, known_rows, messages
+from lppa.models.tracking import Known, Schedule, best_estimate, known_rows, messages
 from lppa.node.attack.knowledge import Knowledge
 from lppa.node.attack.target import Target, Term
 from lppa.protocol.errors import WrongUse
@@ -79,8 +79,9 @@ class TwoHop:
 
     def __call__(self, known: Knowledge, victim: int, t: int) -> Target:
         settings = known.settings
-        if known.W is None or settings.local_steps != 1 or settings.lr_decay:
-            raise WrongUse("`two-hop` needs W, --local-steps 1 and a constant --lr")
+        if known.W is None or settings.local_steps == "epoch":
+            raise WrongUse("`two-hop` needs W and a number of --local-steps")
+        beta = max(settings.beta, 1e-6 * settings.beta_own)  # the unit of all deviations
         schedule = Schedule(
             known.W,
             settings.rule,
@@ -89,10 +90,14 @@ class TwoHop:
             settings.init == "common",
             settings.lr,
             min(t + 3, max(round for _, round in known.states)),
+            settings.beta_own / beta if beta else 0.0,
+            settings.local_steps,
+            settings.lr_decay,
         )
         rows = messages(schedule)
         # Own gradients are left out: they follow from the rest, and are in no message.
         have = known_rows(schedule, rows, sorted(known.attackers), own_gradients=False)
+        have = self._recorded(known, have)
         wanted = rows.gradient(victim, t + 1) - rows.gradient(victim, t)
         found = best_estimate(have, rows, wanted)
         if found is None:
@@ -106,13 +111,18 @@ class TwoHop:
         return Target(
             vector.to(before.dtype),
             (Term(1.0, after, second), Term(-1.0, before, 0)),
-            found.deviation * math.sqrt(2.0) * settings.beta,
+            found.deviation * math.sqrt(2.0) * beta,
             settings.batch,
         )
 
-    def _value(self, known: Knowledge, name: tuple) -> Tensor:
+    def _recorded(self, known: Knowledge, have: Known) -> Known:
+        """Without the noise that the attackers gave themselves, which is in no message either."""
+        there = [n for n, name in enumerate(have.names) if self._value(known, name) is not None]
+        return Known(have.rows[there], tuple(have.names[n] for n in there))
+
+    def _value(self, known: Knowledge, name: tuple) -> Tensor | None:
         if name[0] == "noise":
-            return known.noise[name[1:]]
+            return known.delta(*name[1:])
         return known.state(name[1], name[2])[0 if name[0] == "theta" else 1]
 
 
@@ -129,8 +139,7 @@ def without_known_noise(
 ) -> tuple[Tensor, float]:
     """Takes out the attackers' own share of round t's noise; returns the deviation of the rest."""
     settings = known.settings
-    due = t == 0 or (settings.noise_every and t % settings.noise_every == 0)
-    if settings.rule == "dsgt" or not due:
+    if not known.noise_due(t):
         return vector, 0.0
     if settings.rule == "dp":
         return vector, math.sqrt(2.0) * settings.beta

@@ -56,9 +56,29 @@ class Problem:
         Can be differentiated by the images and the labels.
         """
         return sum(
-            coefficient * self._one(k, images[:, batch], labels[:, batch])
+            coefficient * self._clipped(k, images[:, batch], labels[:, batch])
             for k, (coefficient, _, batch) in enumerate(self._terms)
         )
+
+    def _clipped(self, term: int, x: Tensor, y: Tensor) -> Tensor:
+        """∇L at a term's theta, a row for each restart; clipped where the victim clips."""
+        if self.victim.clip is None:
+            return self._one(term, x, y)
+        each = self._one(term, x.flatten(0, 1)[:, None], y.flatten(0, 1)[:, None])
+        return (each * self._factors(each)[:, None]).view(*y.shape[:2], -1).mean(1)
+
+    def _factors(self, each: Tensor) -> Tensor:
+        """What each example's gradient is multiplied with, to keep it within the bound."""
+        bound, order = self.victim.clip
+        return bound / each.norm(order, dim=1).clamp(min=bound)
+
+    def mean_factor(self, term: int, x: Tensor, seed: int) -> float:
+        """How much clipping leaves of the gradient of such examples, their labels being random."""
+        if self.victim.clip is None:
+            return 1.0
+        generator = torch.Generator().manual_seed(seed)
+        y = self.one_hot(torch.randint(self.victim.classes, (len(x), 1), generator=generator))
+        return float(self._factors(self._one(term, x[:, None], y)).mean())
 
     def _one(self, term: int, x: Tensor, y: Tensor) -> Tensor:
         """∇L at a term's theta, a row for each restart."""

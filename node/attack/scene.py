@@ -28,6 +28,7 @@ log = logging.getLogger("lppa.attack")
 
 PUBLIC = 5000  # rows of public data that a mean and a covariance are taken from
 WIDEST = 4000  # inputs with more numbers than this get no covariance: its root takes n³
+CLIPPED_NORM = {"laplace": 1, "gaussian": 2}
 STRAY = 0.1  # how far every number may stray, whatever was seen, in parts of what numbers do
 
 
@@ -146,6 +147,7 @@ def public_knowledge(settings: Settings, dataset: Dataset) -> Victim:
         high,
         public.mean(0),
         None if wide else precision_root(public.flatten(1)),
+        None if settings.clip is None else (settings.clip, CLIPPED_NORM[settings.noise]),
     )
 
 

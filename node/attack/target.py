@@ -52,7 +52,8 @@ class Victim:
 
     Images are those that the network sees, so after any normalisation, and lie in [low, high];
     `prior_mean` is the mean image of data of this kind where the attacker knows one, and
-    `prior_root` a root R of its inverse covariance, lower triangular: RᵀR = covariance⁻¹.
+    `prior_root` a root R of its inverse covariance, lower triangular: RᵀR = covariance⁻¹. `clip`
+    is the bound on the norm of each example's own gradient, and that norm's order.
     """
 
     network: str
@@ -63,6 +64,7 @@ class Victim:
     high: float = 1.0
     prior_mean: Tensor | None = None
     prior_root: Tensor | None = None
+    clip: tuple[float, int] | None = None
 
     def module(self) -> nn.Module:
         """The victim's network; its weights are arbitrary, since every term brings its own."""
