@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 EXACT = 1e-9  # noise coefficients below this are none
+RANK = 1e-10  # singular values below this are none, all rows having length 1
 
 
 @dataclass(frozen=True)
@@ -209,17 +210,23 @@ def best_estimate(known: Known, rows: Rows, target: np.ndarray) -> Estimate | No
     """The unbiased linear estimate with the least noise; None where there is none."""
     noise = rows.noise_columns
     scales = rows.deviations[noise]
-    fixed, random = known.rows[:, ~noise], known.rows[:, noise] * scales
+    # Rows of one length, so that below one number everything is rounding.
+    lengths = np.linalg.norm(known.rows, axis=1)
+    even = known.rows / np.where(lengths > 0, lengths, 1.0)[:, None]
+    fixed, random = even[:, ~noise], even[:, noise] * scales
     # All coefficients that leave the target and nothing else: one solution, plus a null space.
-    particular, *_ = np.linalg.lstsq(fixed.T, target[~noise], rcond=None)
+    u, s, vt = np.linalg.svd(fixed, full_matrices=True)
+    rank = int((s > RANK).sum())
+    particular = u[:, :rank] @ (vt[:rank] @ target[~noise] / s[:rank])
     scale = max(1.0, float(np.abs(target).max()))
     if np.abs(fixed.T @ particular - target[~noise]).max() > 1e-8 * scale:
         return None
-    u, s, _ = np.linalg.svd(fixed, full_matrices=True)
-    rank = int((s > s[0] * 1e-10).sum())
     free = u[:, rank:]
     wanted = target[noise] * scales
-    shift, *_ = np.linalg.lstsq((free.T @ random).T, wanted - particular @ random, rcond=1e-10)
-    coefficients = particular + free @ shift
-    deviation = float(np.linalg.norm(coefficients @ random - wanted))
+    du, ds, dvt = np.linalg.svd(random.T @ free, full_matrices=False)
+    sure = ds > RANK
+    away = du[:, sure].T @ (wanted - random.T @ particular) / ds[sure]
+    coefficients = particular + free @ (dvt[sure].T @ away)
+    deviation = float(np.linalg.norm(random.T @ coefficients - wanted))
+    coefficients = coefficients / np.where(lengths > 0, lengths, 1.0)
     return Estimate(coefficients, 0.0 if deviation < EXACT else deviation)

@@ -129,3 +129,23 @@ def test_what_is_in_no_message_is_not_counted_as_heard():
     noise = {name[1:3] for name in heard.names if name[0] == "noise"}
     assert noise == {(0, 1), (1, 0), (1, 2), (2, 1)}
     assert not [name for name in heard.names if name[0] == "g"]
+
+
+@pytest.mark.parametrize("adapt_first", [False, True])
+@pytest.mark.parametrize("rule", ["lppa", "dp"])
+def test_coefficients_stay_of_a_size_that_numbers_can_bear(rule, adapt_first):
+    # Rows that follow from others leave room for any coefficients; rounding must not choose them.
+    for common in (False, True):
+        for every in (0, 1):
+            W = weight_matrix(build_topology("full", 5, 1), "random", 2)
+            schedule = Schedule(W, rule, every, adapt_first, common, 0.05, 3)
+            rows = messages(schedule)
+            known = known_rows(schedule, rows, [1], own_gradients=False)
+            target = rows.gradient(0, 1) - rows.gradient(0, 0)
+            found = best_estimate(known, rows, target)
+            assert np.abs(found.coefficients).max() < 1e3
+            np.testing.assert_allclose(
+                (found.coefficients @ known.rows)[~rows.noise_columns],
+                target[~rows.noise_columns],
+                atol=1e-10,
+            )
