@@ -1,0 +1,142 @@
+"""Cells, their keys, and the file that keeps what is finished."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from lppa.coordinator.reproduce.cells import Store, from_spec, read_results
+from lppa.coordinator.reproduce.experiments import (
+    DP,
+    DSGT,
+    EXPERIMENTS,
+    LPPA,
+    RULES,
+    Plan,
+    all_cells,
+)
+from lppa.coordinator.reproduce.sizes import FULL, QUICK, READINGS, TINY
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.settings import make_settings
+
+PLAN = Plan(FULL, "paper", (1, 2, 3), ("mnist", "adult"))
+
+
+def plans():
+    return [
+        Plan(size, reading, (1, 2), ("mnist",)) for size in (FULL, QUICK) for reading in READINGS
+    ]
+
+
+def test_the_key_of_a_cell_stays_the_same_from_version_to_version():
+    # Changes only with the work itself: finished results are found by it.
+    assert PLAN.training("mnist", LPPA, 1).key == "mnist-iid-lppa-seed1-74efeea4fd"
+    assert PLAN.attacked("mnist", LPPA, 1).key == "mnist-iid-lppa-attacked-seed1-fd0de26436"
+
+
+def test_a_cell_survives_the_way_to_its_worker():
+    for cell in all_cells(PLAN, list(EXPERIMENTS)):
+        assert from_spec(cell.spec()) == cell
+        assert from_spec(cell.spec()).key == cell.key
+
+
+def test_sizes_and_readings_never_share_a_cell():
+    keys = [{cell.key for cell in all_cells(plan, list(EXPERIMENTS))} for plan in plans()]
+    assert len(set.union(*keys)) == sum(map(len, keys))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        PLAN.training("mnist", LPPA, 2),
+        PLAN.training("mnist", LPPA, 1, "quantity:0.5"),
+        PLAN.training("mnist", LPPA, 1, nodes=10),
+        PLAN.training("mnist", LPPA, 1, beta=0.5),
+        PLAN.training("mnist", DP, 1),
+        PLAN.training("fmnist", LPPA, 1),
+        dataclasses.replace(PLAN.training("mnist", LPPA, 1), rows=(1500, 500)),
+    ],
+)
+def test_whatever_changes_a_result_changes_the_key(other):
+    assert other.key != PLAN.training("mnist", LPPA, 1).key
+
+
+def test_the_noise_s_scale_does_not_make_another_run_of_the_rule_without_noise():
+    assert PLAN.training("mnist", DSGT, 1, beta=0.5).key == PLAN.training("mnist", DSGT, 1).key
+
+
+def test_experiments_share_what_they_have_in_common():
+    table = {cell.key for cell in EXPERIMENTS["table1"](PLAN)}
+    assert {cell.key for cell in EXPERIMENTS["fig-training"](PLAN)} <= table
+    attacks = {cell.key for cell in EXPERIMENTS["table2"](PLAN)}
+    assert {cell.key for cell in EXPERIMENTS["fig-dlg-images"](PLAN)} <= attacks
+
+
+@pytest.mark.parametrize("plan", [*plans(), Plan(TINY, "paper", (1,), ("digits",))])
+def test_every_cell_can_be_run(plan):
+    for cell in all_cells(plan, list(EXPERIMENTS)):
+        settings = make_settings({**cell.settings, "dataset": cell.dataset})
+        if cell.attack is not None:
+            assert settings.batch == 1
+            assert settings.reveal_batches
+            assert settings.rounds > max(cell.attack.rounds) + 1
+            assert cell.attack.attacker < cell.nodes
+            assert cell.attack.attacker not in cell.attack.victims
+
+
+def test_the_paper_s_reading_is_the_preset():
+    told = PLAN.training("mnist", LPPA, 1).settings
+    expected = make_settings(READINGS["paper"], {"dataset": "mnist"})
+    given = make_settings(told, {"dataset": "mnist"})
+    same = ("eval_every", "eval_samples", "seed")
+    assert dataclasses.replace(given, **{n: getattr(expected, n) for n in same}) == expected
+
+
+def test_within_a_seed_the_rules_differ_in_the_rule_and_its_noise_only():
+    told = [dict(PLAN.training("mnist", variant, 1).settings) for variant in RULES]
+    for settings in told:
+        for name in ("rule", "beta", "noise", "noise_every", "noise_exchange"):
+            settings.pop(name, None)
+    assert told[0] == told[1] == told[2]
+
+
+def test_a_seed_is_finished_before_the_next_is_begun():
+    seeds = [
+        c.settings["seed"] for c in all_cells(PLAN, ["table1"]) if not c.settings.get("noise_every")
+    ]
+    assert seeds == sorted(seeds)
+
+
+def test_what_is_kept_is_there_for_the_next_process(tmp_path):
+    cell = PLAN.training("mnist", LPPA, 1)
+    with Store(tmp_path / "cells.jsonl") as store:
+        store.add(cell, {"best": 0.5})
+    assert read_results(tmp_path / "cells.jsonl") == {cell.key: {"best": 0.5}}
+
+
+@pytest.mark.parametrize("cut", [1, 20, 200])
+def test_a_line_that_was_cut_off_is_forgotten(tmp_path, cut):
+    path = tmp_path / "cells.jsonl"
+    first, second = (PLAN.training("mnist", LPPA, seed) for seed in (1, 2))
+    with Store(path) as store:
+        store.add(first, {"best": 0.5})
+        store.add(second, {"best": 0.6})
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert read_results(path) == {first.key: {"best": 0.5}}
+    with Store(path) as store:
+        assert store.results == {first.key: {"best": 0.5}}
+        store.add(second, {"best": 0.7})
+    assert read_results(path) == {first.key: {"best": 0.5}, second.key: {"best": 0.7}}
+
+
+def test_a_line_in_the_middle_that_is_no_cell_is_told(tmp_path):
+    path = tmp_path / "cells.jsonl"
+    path.write_text('{"key": "a", "result": {}}\nnonsense\n{"key": "b", "result": {}}\n')
+    with pytest.raises(WrongUse, match="line 2"):
+        read_results(path)
+
+
+def test_two_processes_do_not_work_in_the_same_place(tmp_path):
+    with Store(tmp_path / "cells.jsonl"), pytest.raises(WrongUse, match="another"):
+        Store(tmp_path / "cells.jsonl")
