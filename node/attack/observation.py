@@ -11,7 +11,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from lppa.models.tracking import Known, Schedule, best_estimate, known_rows, messages
+from lppa.models.tracking import Schedule, best_estimate, known_rows, messages
 from lppa.node.attack.knowledge import Knowledge
 from lppa.node.attack.target import Target, Term
 from lppa.protocol.errors import WrongUse
@@ -97,7 +97,6 @@ class TwoHop:
         rows = messages(schedule)
         # Own gradients are left out: they follow from the rest, and are in no message.
         have = known_rows(schedule, rows, sorted(known.attackers), own_gradients=False)
-        have = self._recorded(known, have)
         wanted = rows.gradient(victim, t + 1) - rows.gradient(victim, t)
         found = best_estimate(have, rows, wanted)
         if found is None:
@@ -115,14 +114,12 @@ class TwoHop:
             settings.batch,
         )
 
-    def _recorded(self, known: Knowledge, have: Known) -> Known:
-        """Without the noise that the attackers gave themselves, which is in no message either."""
-        there = [n for n, name in enumerate(have.names) if self._value(known, name) is not None]
-        return Known(have.rows[there], tuple(have.names[n] for n in there))
-
-    def _value(self, known: Knowledge, name: tuple) -> Tensor | None:
+    def _value(self, known: Knowledge, name: tuple) -> Tensor:
         if name[0] == "noise":
-            return known.delta(*name[1:])
+            delta = known.delta(*name[1:])
+            if delta is None:
+                raise WrongUse(f"the noise from node {name[1]} to node {name[2]} was not recorded")
+            return delta
         return known.state(name[1], name[2])[0 if name[0] == "theta" else 1]
 
 

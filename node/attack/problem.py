@@ -78,7 +78,7 @@ class Problem:
             return 1.0
         generator = torch.Generator().manual_seed(seed)
         y = self.one_hot(torch.randint(self.victim.classes, (len(x), 1), generator=generator))
-        return float(self._factors(self._one(term, x[:, None], y)).mean())
+        return float(self._factors(self._one(term, x[:, None], y).detach()).mean())
 
     def _one(self, term: int, x: Tensor, y: Tensor) -> Tensor:
         """∇L at a term's theta, a row for each restart."""

@@ -129,3 +129,39 @@ def test_two_hop_says_so_where_it_cannot(local_run):
     known, _ = spied(local_run, rule="lppa", **settings)
     with pytest.raises(WrongUse, match="does not determine"):
         OBSERVATIONS["two-hop"](known, 0, 0)
+
+
+def test_two_hop_works_with_a_falling_step_too(local_run):
+    settings = {"topology": "ring", "mixing": "combine-then-adapt", "lr_decay": 0.5}
+    known, gradient = spied(local_run, rule="lppa", **settings)
+    assert relative_error(OBSERVATIONS["two-hop"](known, 0, 0), gradient) < 1e-6
+
+
+@pytest.mark.parametrize("rule", ["lppa", "dp"])
+def test_two_hop_does_without_the_noise_that_attackers_give_themselves(local_run, rule):
+    own = {"beta_own": 0.3} if rule == "lppa" else {}
+    known, gradient = spied(local_run, rule=rule, noise_every=1, **own)
+    target = OBSERVATIONS["two-hop"](known, 0, 0)
+    assert target.sigma == pytest.approx(OBSERVATIONS["difference"](known, 0, 0).sigma)
+    left = target.vector - truth(target, gradient)
+    assert float(left.abs().max()) < 12 * target.sigma  # noise, and nothing of another size
+
+
+@pytest.mark.parametrize("every", [0, 1])
+def test_seeds_give_attackers_the_noise_on_their_own_edges(local_run, every):
+    settings = {"rule": "lppa", "noise_exchange": "seed", "noise_every": every}
+    known, gradient = spied(local_run, attackers=(1, 2, 3, 4), **settings)
+    assert not known.noise and len(known.seeds) == 20
+    target = OBSERVATIONS["neighbour"](known, 0, 0)
+    assert target.sigma == 0
+    assert relative_error(target, gradient) < 1e-12
+    target = OBSERVATIONS["difference"](known, 0, 1)
+    assert target.sigma == 0
+    assert relative_error(target, gradient) < 1e-8
+
+
+def test_own_noise_is_left_even_when_everybody_else_colludes(local_run):
+    known, gradient = spied(local_run, attackers=(1, 2, 3, 4), rule="lppa", beta_own=0.25)
+    target = OBSERVATIONS["neighbour"](known, 0, 0)
+    assert target.sigma == pytest.approx(0.25 * math.sqrt(2))
+    assert relative_error(target, gradient) > 1e-3

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
-from victims import batch, difference, gradient, victim
+from victims import DIGITS, batch, difference, gradient, model, victim
 
+from lppa.models.clipping import clipped_gradient
 from lppa.node.attack.inversion import INVERSIONS, invert
+from lppa.node.attack.problem import Problem
+from lppa.node.attack.scene import precision_root
 from lppa.node.attack.score import score
+from lppa.node.attack.target import Target, Term
 from lppa.protocol.errors import WrongUse
 
 
@@ -69,6 +75,33 @@ def test_knowing_the_noise_beats_ignoring_it():
 def test_likelihood_without_noise_is_as_good_as_exact():
     found = invert("likelihood", gradient([1]), victim(), restarts=1)
     assert decibels(found, 1) > 25
+
+
+def test_a_covariance_of_public_images_tells_more_than_that_they_are_smooth():
+    target = gradient([0], sigma=0.05)
+    smooth = invert("likelihood", target, victim(), restarts=1)
+    public = DIGITS.test.take(range(len(DIGITS.test)), torch.float32)[0]
+    knowing = replace(victim(), prior_root=precision_root(public.flatten(1)))
+    assert decibels(invert("likelihood", target, knowing, restarts=1), 0) > decibels(smooth, 0)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_dlg_recovers_images_from_clipped_gradients(order):
+    clipped = replace(victim(), clip=(1.0, order))
+    flat = model()
+    vector = clipped_gradient(flat, flat.vector(), *batch(0), 1.0, order)
+    assert float(vector.norm(order)) == pytest.approx(1.0, rel=1e-4)
+    target = Target(vector, (Term(1.0, flat.vector(), 0),), 0.0, 1)
+    assert decibels(invert("dlg", target, clipped, restarts=2), 0) > 25
+
+
+def test_the_arithmetic_of_clipped_batches_is_the_victims_own():
+    clipped = replace(victim("cnn"), clip=(0.05, 2))
+    flat, (x, y) = model("cnn"), batch(0, 1, 2)
+    vector = clipped_gradient(flat, flat.vector(), x, y, 0.05, 2)
+    problem = Problem(Target(vector, (Term(1.0, flat.vector(), 0),), 0.0, 3), clipped)
+    made = problem.gradient(x[None, None], problem.one_hot(y)[None, None])
+    torch.testing.assert_close(made[0], vector, atol=1e-6, rtol=1e-4)
 
 
 @pytest.mark.slow

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
-from victims import DIGITS, batch, difference, gradient, victim
+from victims import DIGITS, batch, difference, gradient, model, victim
 
+from lppa.models.clipping import clipped_gradient
 from lppa.node.attack.inversion import invert
 from lppa.node.attack.labels import labels_of, possible_labels
 from lppa.node.attack.problem import Problem
 from lppa.node.attack.score import histogram_error, shares, uniform_error
+from lppa.node.attack.target import Target, Term
 
 
 @pytest.mark.parametrize("network", ["lenet", "cnn", "mlp"])
@@ -53,6 +57,16 @@ def test_the_histogram_of_a_large_batch_is_far_better_than_a_uniform_guess(netwo
     assert histogram_error(found.histogram[0], true) < 0.1
     assert len(found.labels[0]) == 256
     assert histogram_error(shares(found.labels[0], 10), true) < 0.1
+
+
+def test_clipping_does_not_hide_how_many_of_each_label_there_are():
+    rows = np.flatnonzero(np.isin(DIGITS.train.y, [1, 4, 7]))[:256].tolist()
+    flat, (x, y) = model("cnn"), batch(*rows)
+    vector = clipped_gradient(flat, flat.vector(), x, y, 0.2, 2)
+    assert float(vector.norm()) < float(gradient(rows, "cnn").vector.norm()) / 2
+    target = Target(vector, (Term(1.0, flat.vector(), 0),), 0.0, 256)
+    found = invert("labels", target, replace(victim("cnn"), clip=(0.2, 2)))
+    assert histogram_error(found.histogram[0], shares(y, 10)) < 0.1
 
 
 def test_counts_add_up_to_the_batch_whatever_the_shares():
