@@ -37,12 +37,18 @@ from lppa.protocol.shell import show_errors, verbosity
     type=click.Path(path_type=Path),
     help="The run's directory.  [default: runs/<time>-<rule>-<dataset>]",
 )
+@click.option("--tensorboard", is_flag=True, help="Write event files for TensorBoard too.")
 @click.option("--json", "as_json", is_flag=True, help="Print summary.json on standard output.")
 @verbosity
 @show_errors
 @settings_options
 def main(
-    peers: Path, key: Path | None, out: Path | None, as_json: bool, settings: Settings
+    peers: Path,
+    key: Path | None,
+    out: Path | None,
+    tensorboard: bool,
+    as_json: bool,
+    settings: Settings,
 ) -> None:
     """Hand out the plan to nodes started with `lppa-node`, then collect their metrics.
 
@@ -55,5 +61,5 @@ def main(
     blueprint = make_blueprint(settings, len(book.nodes), folder.name)
     quiet = click.get_current_context().meta["quiet"]
     display = choose_display(settings.rounds + settings.finish, quiet)
-    summary = coordinate(book, secret, blueprint, folder, display)
+    summary = coordinate(book, secret, blueprint, folder, display, tensorboard=tensorboard)
     finish(summary, folder, as_json)

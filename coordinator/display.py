@@ -127,7 +127,8 @@ def print_results(summary: dict[str, Any], folder: str) -> None:
         table.add_row(name, value)
     console = Console()
     console.print(table)
-    console.print(f"run directory: {folder}", markup=False, highlight=False, soft_wrap=True)
+    for name, path in (("run directory", folder), ("report", f"{folder}/report.html")):
+        console.print(f"{name}: {path}", markup=False, highlight=False, soft_wrap=True)
 
 
 def result_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:

@@ -72,24 +72,3 @@ def make_blueprint(settings: Settings, nodes: int, name: str) -> Blueprint:
     topology = build_topology(settings.topology, nodes, derive(seed, "topology"))
     W = weight_matrix(topology, settings.weights, derive(seed, "weights"))
     return Blueprint(name, settings, seed, topology, W)
-
-
-def exposed(topology: Topology) -> list[tuple[int, int]]:
-    """Pairs (victim, neighbour) where that neighbour knows all the noise around the victim."""
-    pairs = []
-    for victim in range(topology.nodes):
-        around = {*topology.in_neighbours(victim), *topology.out_neighbours(victim)}
-        if len(around) == 1:
-            pairs.append((victim, around.pop()))
-    return pairs
-
-
-def exposure_warnings(settings: Settings, topology: Topology) -> list[str]:
-    """Whom the lppa rule cannot hide from whom, in plain words."""
-    if settings.rule != "lppa":
-        return []
-    return [
-        f"node {victim}'s first gradient is not hidden from node {neighbour}: "
-        f"node {neighbour} is its only neighbour and knows all the noise that it adds"
-        for victim, neighbour in exposed(topology)
-    ]

@@ -17,16 +17,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from lppa.coordinator.audit.document import audit_blueprint, warning_lines
 from lppa.coordinator.bootstrap import Roster, bootstrap
 from lppa.coordinator.display import Silent
 from lppa.coordinator.launch import LocalNodes, check_data, warm_up
 from lppa.coordinator.metrics import summarise
-from lppa.coordinator.plan import Blueprint, exposure_warnings
+from lppa.coordinator.plan import Blueprint
+from lppa.coordinator.report.tensorboard import EventWriter
+from lppa.coordinator.report.write import write_report
 from lppa.coordinator.rundir import RunDirectory
 from lppa.coordinator.watch import Watch
 from lppa.protocol.book import AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import RunFailed
+from lppa.protocol.messages import Metrics
 from lppa.protocol.sockets import FAREWELL, Wire, new_keys
 
 log = logging.getLogger("lppa.coordinator")
@@ -42,20 +46,31 @@ def coordinate(
     display: Silent,
     start_nodes: Callable[[], LocalNodes] | None = None,
     partition: dict[str, Any] | None = None,
+    tensorboard: bool = False,
 ) -> dict[str, Any]:
     """Coordinates one run to its end, whatever that is, and returns its summary."""
     began = time.monotonic()
     wire = Wire(book, COORDINATOR, secret)
     try:
         inbox = wire.inbox()
-        warnings = exposure_warnings(blueprint.settings, blueprint.topology)
         directory = RunDirectory(folder, blueprint)
+        audit = audit_blueprint(blueprint)
+        directory.record("audit.json", audit)
+        warnings = warning_lines(audit)
         if partition is not None:
             directory.record("partition.json", partition)
+        events = EventWriter(folder / "tensorboard") if tensorboard else None
+
+        def report(node: int, metrics: Metrics) -> None:
+            directory.metrics(node, metrics)
+            if events is not None:
+                events.metrics(node, metrics.round, metrics.values)
 
         def row(values: dict[str, Any]) -> None:
             directory.row(values)
             display.row(values)
+            if events is not None:
+                events.row(values)
 
         for warning in warnings:
             display.say(f"warning: {warning}")
@@ -80,7 +95,7 @@ def coordinate(
             )
             seconds["start"] = time.monotonic() - began
             watch.heard = time.monotonic()
-            watch.follow(directory.metrics, row, display.progress)
+            watch.follow(report, row, display.progress)
             outcome = {"status": "completed"}
         except RunFailed as error:
             reason = {"reason": str(error), "node": error.node, "round": error.round}
@@ -101,9 +116,20 @@ def coordinate(
                 seconds["total"] = time.monotonic() - began
                 summary = summarise(blueprint, watch.collection, outcome, seconds, warnings)
                 directory.close(summary)
+                if events is not None:
+                    events.close()
+                report_on(folder)
     finally:
         wire.close(FAREWELL)
     return summary
+
+
+def report_on(folder: Path) -> None:
+    """Writes the run's report; a run that has come to its end does not fail because of it."""
+    try:
+        write_report(folder)
+    except Exception as error:
+        log.warning("no report: %s", error)
 
 
 @contextmanager
@@ -132,6 +158,7 @@ def run_local(
     display: Silent,
     secure: bool = False,
     attackers: Sequence[int] = (),
+    tensorboard: bool = False,
 ) -> dict[str, Any]:
     """A run with all nodes on this machine, over sockets in a private folder.
 
@@ -147,7 +174,9 @@ def run_local(
             timeout = blueprint.settings.timeout
             return LocalNodes(book, keys[:-1], folder.resolve(), timeout, attackers)
 
-        return coordinate(book, keys[-1], blueprint, folder, display, start_nodes, partition)
+        return coordinate(
+            book, keys[-1], blueprint, folder, display, start_nodes, partition, tensorboard
+        )
     finally:
         shutil.rmtree(private, ignore_errors=True)
 

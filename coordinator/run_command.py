@@ -13,7 +13,7 @@ from lppa.coordinator.display import choose_display, print_results
 from lppa.coordinator.launch import stop_fork_server, warm_up
 from lppa.coordinator.options import settings_options
 from lppa.coordinator.plan import make_blueprint
-from lppa.coordinator.run import run_local
+from lppa.coordinator.run import report_on, run_local
 from lppa.coordinator.rundir import check_free, default_folder
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
@@ -38,6 +38,7 @@ from lppa.protocol.shell import call_lppa, lppa_output, numbers, show_errors, ve
     "--victim", default="0", show_default=True, help="Whom they attack: ids by commas, or all."
 )
 @click.option("--secure", is_flag=True, help="Encrypt the links, although they are local.")
+@click.option("--tensorboard", is_flag=True, help="Write event files for TensorBoard too.")
 @click.option("--json", "as_json", is_flag=True, help="Print summary.json on standard output.")
 @verbosity
 @show_errors
@@ -49,6 +50,7 @@ def run(
     attack: str | None,
     victim: str,
     secure: bool,
+    tensorboard: bool,
     as_json: bool,
     settings: Settings,
 ) -> None:
@@ -68,6 +70,7 @@ def run(
             choose_display(settings.rounds + settings.finish, quiet),
             secure,
             attackers,
+            tensorboard,
         )
     finally:
         stop_fork_server()
@@ -77,10 +80,13 @@ def run(
     options = ["attack", str(folder), "--attack", attack, "--victim", victim]
     if as_json:
         summary["attacks"] = json.loads(lppa_output(*options, "--json"))
+        report_on(folder)
         finish(summary, folder, as_json)
     else:
         finish(summary, folder, as_json)
-        sys.exit(call_lppa(*options))
+        code = call_lppa(*options)
+        report_on(folder)
+        sys.exit(code)
 
 
 def check_attack(
