@@ -16,9 +16,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cholesky
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from lppa.models.tracking import Schedule
 
@@ -168,13 +165,13 @@ def _laplacian_factor(adjacency: np.ndarray) -> np.ndarray:
     weights = adjacency.astype(float) + adjacency.T
     np.fill_diagonal(weights, 0.0)
     laplacian = np.diag(weights.sum(axis=1)) - weights
-    count, label = connected_components(csr_array(weights), directed=False)
-    factor = np.zeros((len(weights), len(weights) - count))
+    groups = _connected(len(weights), *np.nonzero(weights))
+    factor = np.zeros((len(weights), len(weights) - len(groups)))
     column = 0
-    for members in (np.flatnonzero(label == c) for c in range(count)):
+    for members in groups:
         free = members[1:]
         if len(free):
-            root = cholesky(laplacian[np.ix_(free, free)], lower=True)
+            root = np.linalg.cholesky(laplacian[np.ix_(free, free)])
             there = slice(column, column + len(free))
             factor[free, there] = root
             factor[members[0], there] = -root.sum(axis=0)
@@ -262,8 +259,22 @@ def _parts(matrix: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Rows and columns that belong together: blocks of the matrix with zeros all around."""
     rows, columns = matrix.shape
     r, c = np.nonzero(matrix)
-    joined = csr_array((np.ones(len(r)), (r, c + rows)), shape=(rows + columns,) * 2)
-    count, label = connected_components(joined, directed=False)
-    order = np.argsort(label, kind="stable")
-    for members in np.split(order, np.searchsorted(label[order], np.arange(1, count))):
+    for members in _connected(rows + columns, r, c + rows):
         yield members[members < rows], members[members >= rows] - rows
+
+
+def _connected(count: int, ends: np.ndarray, others: np.ndarray) -> list[np.ndarray]:
+    """The connected components of a graph on 0 … count - 1, from the two ends of its edges."""
+    # By hand: loading a library for it would take longer than the whole audit of a small run.
+    label = np.arange(count)
+    while True:
+        least = np.minimum(label[ends], label[others])
+        lower = label.copy()
+        np.minimum.at(lower, ends, least)
+        np.minimum.at(lower, others, least)
+        lower = lower[lower]
+        if np.array_equal(lower, label):
+            break
+        label = lower
+    order = np.argsort(label, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(label[order])) + 1)

@@ -44,7 +44,7 @@ def audit(
     budget: int | None = None,
 ) -> dict[str, Any]:
     """All findings of a case: for one set of attackers, or for every node by itself."""
-    # scipy takes a while to load, and commands that audit nothing need not wait for it.
+    # Loaded when something is audited, and not by every command that could.
     from threadpoolctl import threadpool_limits
 
     from lppa.coordinator.audit.collusion import BUDGET, smallest_sets
