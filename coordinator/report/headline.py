@@ -80,6 +80,8 @@ def comparison(runs: Sequence[RunRecord], names: Sequence[str]) -> Markup:
         tag("tr", tag("th", name, scope="row"), [tag("td", value) for value in values])
         for name, values in differences(runs)
     ]
+    cost = tag("th", f"accuracy against {names[0]}", scope="row")
+    rows.append(tag("tr", cost, [tag("td", no_wrap(value)) for value in against_first(runs)]))
     for name in dict.fromkeys(name for column in columns for name in column):
         known = [column.get(name, (MISSING, "")) for column in columns]
         same = len({note for _, note in known}) == 1  # a note that is no news
@@ -91,6 +93,15 @@ def comparison(runs: Sequence[RunRecord], names: Sequence[str]) -> Markup:
     head = tag("tr", tag("th", "figure", scope="col"), heads)
     table = tag("table", tag("thead", head), tag("tbody", rows), class_="figures")
     return tag("div", table, class_="wide")
+
+
+def against_first(runs: Sequence[RunRecord]) -> list[str]:
+    """What each run's test accuracy is above or below that of the first: what noise costs, say."""
+    means = [run.last.accuracy.mean if run.last.accuracy else None for run in runs]
+    return [
+        MISSING if None in (mean, means[0]) else f"{(mean - means[0]) * 100:+.2f} points"
+        for mean in means
+    ]
 
 
 def differences(runs: Sequence[RunRecord]) -> list[tuple[str, list[str]]]:

@@ -3,6 +3,7 @@ run is."""
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 
@@ -141,6 +142,20 @@ def test_several_runs_are_laid_over_each_other(made_up):
     heads = re.findall(r"first|second", page.text)
     assert len(heads) > 10
     assert "lppa dsgt" in re.sub(r"\s+", " ", page.text)
+
+
+def test_what_another_setting_costs_in_accuracy_stands_beside_the_runs(made_up):
+    first, second = made_up("plain").whole(), made_up("with-own-noise").whole()
+    rows = [{**second.row(round)} for round in second.rounds]
+    for row in rows:
+        row["accuracy"] = {k: v - 0.125 for k, v in row["accuracy"].items()}
+    second.lines("history.jsonl", rows)
+    second.json(
+        "summary.json",
+        {**json.loads((second.folder / "summary.json").read_text()), "history": rows},
+    )
+    text = re.sub(r"\s+", " ", page_of(first, second).text)
+    assert "accuracy against plain +0.00 points -12.50 points" in text
 
 
 def test_runs_of_one_name_are_told_apart(made_up, tmp_path):
