@@ -130,8 +130,7 @@ def show(found: dict[str, Any]) -> None:
 
     console = Console()
     table = Table(
-        title=f"{found['rule']} on {found['topology']} with {found['nodes']} nodes: what is left "
-        f"of the noise, in units of β, after rounds 0 to {found['rounds']}"
+        title=f"{found['rule']}, {found['topology']} with {found['nodes']} nodes: noise left, in β"
     )
     for name in ("attacker", "victim", *found["targets"]):
         table.add_column(name, justify="right")

@@ -99,7 +99,7 @@ def _notes(case: Case, few: bool) -> list[str]:
     if few:
         notes.append(
             f"With {case.nodes} nodes only {FEW} were looked at as attackers, and {FEW} as victims "
-            "of colluders; `lppa audit --attackers` looks at any."
+            f"of colluders, over rounds 0 to {case.rounds}; `lppa audit --attackers` looks at any."
         )
     if case.settings.local_steps == "epoch" and case.local_steps > 1:
         notes.append(
