@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +75,23 @@ def workers(count: int, events: queue.Queue) -> Iterator[list[Worker]]:
                     os.killpg(worker.process.pid, signal.SIGKILL)
 
 
-def side_by_side() -> int:
-    """How many cells at once: a run of five clients keeps two cores busy already."""
-    return max(1, len(os.sched_getaffinity(0)) // 2)
+@dataclass(frozen=True)
+class Room:
+    """How much goes on at once: a run of five clients keeps two cores busy, an attack one."""
+
+    cells: int
+    runs: int
+
+    def workers(self, cells: Sequence[Cell]) -> int:
+        """As many as can be busy at once."""
+        attacks = sum(cell.attack is not None for cell in cells)
+        return min(self.cells, attacks + min(self.runs, len(cells) - attacks))
+
+
+def room_here() -> Room:
+    """What the cores that this process may use have room for."""
+    cores = len(os.sched_getaffinity(0))
+    return Room(cores, max(1, cores // 2))
 
 
 def run_cells(
@@ -88,15 +103,14 @@ def run_cells(
     """
     for half_made in (out / "runs").glob("*.part-*"):
         shutil.rmtree(half_made, ignore_errors=True)
-    waiting = list(reversed(cells))
+    waiting, room = list(cells), room_here()
     failed: list[tuple[Cell, str]] = []
     events: queue.Queue = queue.Queue()
-    with workers(min(side_by_side(), len(cells)), events) as pool, progress:
+    with workers(room.workers(cells), events) as pool, progress:
         data = sorted({(cell.dataset, cell.rows) for cell in cells}, key=str)
         pool[0].ask(out=str(out), data=data)
         wait_for_data(events)
-        for worker in pool:
-            hand_out(worker, waiting, out, progress)
+        hand_out(pool, waiting, room, out, progress)
         while any(worker.cell for worker in pool):
             worker, said = events.get()
             if "part" in said:
@@ -110,16 +124,29 @@ def run_cells(
             else:
                 failed.append((worker.cell, said["error"]))
                 progress.failed(worker.cell, said["error"])
-            hand_out(worker, waiting, out, progress)
+            worker.cell = None
+            hand_out(pool, waiting, room, out, progress)
     return failed
 
 
-def hand_out(worker: Worker, waiting: list[Cell], out: Path, progress: Progress) -> None:
-    """The next cell, if there is one."""
-    worker.cell = waiting.pop() if waiting else None
-    if worker.cell is not None:
-        progress.started(worker.cell)
-        worker.ask(out=str(out), cell=worker.cell.spec())
+def hand_out(
+    pool: Sequence[Worker], waiting: list[Cell], room: Room, out: Path, progress: Progress
+) -> None:
+    """Gives idle workers the next cells that there is room for."""
+    for worker in pool:
+        running = [other.cell for other in pool if other.cell is not None]
+        cell = next_cell(waiting, running, room)
+        if worker.cell is None and cell is not None:
+            waiting.remove(cell)
+            worker.cell = cell
+            progress.started(cell)
+            worker.ask(out=str(out), cell=cell.spec())
+
+
+def next_cell(waiting: Sequence[Cell], running: Sequence[Cell], room: Room) -> Cell | None:
+    """The first that there is room for; an attack may overtake a run, which takes more cores."""
+    full = sum(cell.attack is None for cell in running) >= room.runs
+    return next((cell for cell in waiting if cell.attack is not None or not full), None)
 
 
 def wait_for_data(events: queue.Queue) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from lppa.coordinator.display import Silent
-from lppa.coordinator.launch import fork_context, stop_fork_server, warm_up
+from lppa.coordinator.launch import fork_context, stop_fork_server
 from lppa.coordinator.plan import make_blueprint
 from lppa.coordinator.reproduce.cells import Attack, Cell, from_spec
 from lppa.coordinator.reproduce.data import dataset_path, hidden_folder, load
@@ -203,7 +203,6 @@ def serve() -> None:
     requests: queue.Queue[dict[str, Any] | None] = queue.Queue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     try:
-        warm_up()
         while (request := requests.get()) is not None:
             tell(**answer(request, lambda part: tell(part=part)))
     except (KeyboardInterrupt, BrokenPipeError):

@@ -16,6 +16,7 @@ from lppa.coordinator.reproduce.experiments import (
     Plan,
     all_cells,
 )
+from lppa.coordinator.reproduce.pool import Room, next_cell
 from lppa.coordinator.reproduce.sizes import FULL, QUICK, READINGS, TINY
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import make_settings
@@ -140,3 +141,21 @@ def test_a_line_in_the_middle_that_is_no_cell_is_told(tmp_path):
 def test_two_processes_do_not_work_in_the_same_place(tmp_path):
     with Store(tmp_path / "cells.jsonl"), pytest.raises(WrongUse, match="another"):
         Store(tmp_path / "cells.jsonl")
+
+
+def test_runs_take_two_cores_and_attacks_one():
+    run, other, attack = (
+        PLAN.training("mnist", LPPA, 1),
+        PLAN.training("mnist", DP, 1),
+        PLAN.attacked("mnist", LPPA, 1),
+    )
+    two_cores = Room(cells=2, runs=1)
+    assert next_cell([run, attack], [], two_cores) is run
+    assert next_cell([other, attack], [run], two_cores) is attack
+    assert next_cell([other], [run], two_cores) is None
+    assert next_cell([other], [attack], two_cores) is other
+    assert next_cell([other], [run], Room(cells=4, runs=2)) is other
+    assert next_cell([], [], two_cores) is None
+    assert two_cores.workers([run, other]) == 1
+    assert two_cores.workers([run, attack, attack]) == 2
+    assert two_cores.workers([attack]) == 1
