@@ -48,7 +48,9 @@ def _size(case: Case) -> list[str]:
         sentences.append(
             f"Each node adds own noise with a standard deviation of √2·β_own = "
             f"{math.sqrt(2) * settings.beta_own:.4g} that nobody else knows. It does not cancel, "
-            "so it costs accuracy as dp's does."
+            "so it costs accuracy as dp's does: how much, `lppa report` of this run and of one "
+            "with the same --seed and without --beta-own tells (on digits, 300 rounds, three "
+            "seeds: from 96.4 % to 96.2, 79.9 and 84.2 % with 0.001, 0.005 and 0.025)."
         )
     return sentences
 

@@ -60,7 +60,13 @@ def audit_section(audit: Audit) -> list[Markup]:
         tag("div", says, class_=f"verdict {kind}"),
         *([legend, tag("div", maps, class_="charts maps")] if maps else []),
         *([_groups(audit)] if audit.smallest else []),
+        *([_law(audit)] if audit.law else []),
     ]
+
+
+def _law(audit: Audit) -> Markup:
+    said = [tag("li", line) for line in audit.law]
+    return tag("details", tag("summary", "About the noise"), tag("ul", said), id="law")
 
 
 def _groups(audit: Audit) -> Markup:

@@ -59,6 +59,7 @@ def read_audit(content: Any) -> Audit | None:
         verdict=verdict,
         advice=text(known.get("advice")),
         bad=known.get("bad") is True,
+        law=texts(known.get("law")),
     )
 
 

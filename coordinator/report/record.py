@@ -68,6 +68,7 @@ class Audit:
     verdict: tuple[str, ...]
     advice: str | None
     bad: bool
+    law: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -135,6 +135,7 @@ class MadeUp:
             "targets": ["g0", "g1", "change"],
             "pairs": pairs,
             "smallest": {"0": [1], "1": [0, 2], "2": None},
+            "law": ["A node's noise difference has a law."],
             "verdict": ["Node 1 learns the change of node 0's gradient exactly."],
             "advice": "use --noise-every 1",
             "bad": True,

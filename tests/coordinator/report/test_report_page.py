@@ -85,6 +85,7 @@ def test_the_audit_and_the_attacks_say_what_they_found(made_up):
     text = page_of(made_up().whole()).text
     assert "Node 1 learns the change of node 0's gradient exactly." in text
     assert "use --noise-every 1" in text
+    assert "A node's noise difference has a law." in text
     assert text.count("exact") > 6
     assert "Better than a guess: " in text
     assert "40 dB against 12 dB" in text
