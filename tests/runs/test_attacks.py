@@ -1,12 +1,17 @@
-"""A curious neighbour in a real run: what it reconstructs, and what it does not."""
+"""`lppa attack` on real runs: who attacks whom, what it needs, and what it leaves behind."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
+import uuid
 
 import pytest
 from click.testing import CliRunner
+from processes import MARK, eventually, marked
 
 from lppa.coordinator.cli import main
 
@@ -40,25 +45,6 @@ def test_without_noise_a_neighbour_sees_the_first_image(local_run):
     assert (run.folder / "attacks" / result["picture"]).stat().st_size > 1000
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("batches", ["same", "next"])
-def test_noise_at_the_start_stops_the_paper_s_attacker_and_not_one_that_subtracts(
-    local_run, batches
-):
-    run = local_run(attackers=(3,), rule="lppa", batches=batches, **VICTIM)
-    naive, difference = attacked(run.folder, "naive/idlg,difference/dlg")
-    assert naive["score"]["psnr"] < naive["baselines"]["mean"]["psnr"]
-    assert difference["score"]["psnr"] > 25
-
-
-@pytest.mark.slow
-def test_noise_in_every_round_stops_that_one_too(local_run):
-    run = local_run(attackers=(3,), rule="lppa", noise_every=1, **VICTIM)
-    (result,) = attacked(run.folder, "difference/idlg", "--attack-seconds", "20")
-    assert result["sigma"] > 0
-    assert result["score"]["psnr"] < result["baselines"]["mean"]["psnr"]
-
-
 def test_the_attack_does_not_need_the_truth_and_finds_the_same_without_it(local_run):
     run = local_run(attackers=(3,), rule="dsgt", **VICTIM)
     (scored,) = attacked(run.folder, "idlg", "--restarts", "1")
@@ -72,6 +58,78 @@ def test_the_attack_does_not_need_the_truth_and_finds_the_same_without_it(local_
 def test_batches_are_revealed_only_when_the_run_is_told_to(local_run):
     run = local_run(rule="dsgt", **{**VICTIM, "reveal_batches": False})
     assert not list(run.folder.rglob("batches*"))
+
+
+def test_attackers_work_alone_unless_they_collude_and_results_are_merged(local_run):
+    run = local_run(attackers=(1, 3), rule="lppa", **VICTIM)
+    attacks = "neighbour/labels,collude:1,3/neighbour/labels"
+    results = attacked(run.folder, attacks, "--victim", "all")
+    assert [(r["attackers"], r["victim"]) for r in results] == [
+        *(([1], 0), ([1], 2), ([1], 4)),
+        *(([3], 0), ([3], 2), ([3], 4)),
+        *(([1, 3], 0), ([1, 3], 2), ([1, 3], 4)),
+    ]
+    alone, together = results[0]["sigma"], results[-1]["sigma"]
+    assert together == pytest.approx(alone * (4 / 6) ** 0.5)
+    (again,) = attacked(run.folder, "neighbour/labels", "--victim", "2", "--attackers", "3")
+    kept = json.loads((run.folder / "attacks" / "summary.json").read_text())
+    assert len(kept) == 9
+    assert kept[4] == {k: v for k, v in again.items() if k != "run"}
+
+
+def test_an_attacker_that_does_not_hear_the_victim_leaves_it_to_others(local_run):
+    run = local_run(attackers=(1, 2), topology="ring", rule="dsgt", **VICTIM)
+    (result,) = attacked(run.folder, "labels")
+    assert result["attackers"] == [1]
+    one = CliRunner().invoke(main, ["attack", str(run.folder), "--attackers", "2"])
+    assert one.exit_code == 2
+    assert "node 2 does not hear node 0" in one.stderr
+
+
+def test_what_cannot_be_attacked_is_left_out_when_something_else_can(local_run):
+    run = local_run(attackers=(3,), rule="dsgt", **VICTIM)
+    argv = ["attack", str(run.folder), "--attack", "naive/labels,naive/svd", "--json"]
+    ended = CliRunner().invoke(main, argv)
+    assert ended.exit_code == 0
+    assert [r["attack"] for r in json.loads(ended.stdout)] == ["naive/labels"]
+    assert "left out: naive/svd on node 0" in ended.stderr
+
+
+def test_runs_that_differ_in_beta_give_curves_over_beta_and_rounds_give_curves_too(local_run):
+    small = {**VICTIM, "model": "mlp"}
+    runs = [local_run(attackers=(3,), rule="dp", beta=beta, **small) for beta in (0.0, 0.05)]
+    argv = ["attack", *(str(run.folder) for run in runs), "--attack", "naive/svd"]
+    ended = CliRunner().invoke(main, [*argv, "--rounds", "0,1"])
+    assert ended.exit_code == 0, ended.stderr
+    assert all(f"│ run-{k} │" in ended.stdout for k in (1, 2))
+    first, second = (run.folder / "attacks" for run in runs)
+    for figure in ("psnr", "mse"):
+        assert (first / f"{figure}-over-beta.png").stat().st_size > 1000
+        assert (second / f"{figure}-over-rounds.png").stat().st_size > 1000
+    assert not (second / "psnr-over-beta.png").exists()
+
+
+def test_an_attack_does_not_outlive_the_command_that_started_it(local_run):
+    run = local_run(attackers=(3,), rule="lppa", **VICTIM)
+    # Many minutes of work after the first, so that its end cannot be a natural one.
+    options = ["--attack", "labels,dlg", "--victim", "all", "--restarts", "64", "--float64"]
+    call = f"call_lppa('attack', {str(run.folder)!r}, *{options!r})"
+    mark = uuid.uuid4().hex
+    parent = subprocess.Popen(
+        [sys.executable, "-c", f"from lppa.protocol.shell import call_lppa; {call}"],
+        env={**os.environ, MARK: mark},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        eventually((run.folder / "attacks" / "summary.json").exists, what="the first result")
+        parent.kill()
+        parent.wait()
+        eventually(lambda: not marked(mark), what="the attack ends too")
+    finally:
+        for pid in marked(mark):
+            os.kill(pid, 9)
 
 
 @pytest.mark.parametrize(
