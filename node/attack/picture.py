@@ -73,7 +73,7 @@ def draw_grid(
             if part is None:
                 axis.text(0.5, 0.5, "not\nrevealed", ha="center", va="center", color=FAINT)
             else:
-                _show(axis, part[row], victim)
+                _show(axis, part[row], victim, (images if truth is None else truth)[row])
             if row == 0:
                 label = f"result\n{figure}" if title == "result" and figure else title
                 weight = "bold" if emphasised else "normal"
@@ -145,12 +145,14 @@ def _thin(snapshots: Sequence[tuple[int, Tensor]], most: int) -> list[tuple[int,
     return [snapshots[k] for k in picks]
 
 
-def _show(axis: Any, image: Tensor, victim: Victim) -> None:
-    """An image as it looks, or the numbers of a table's row as a line of bars."""
+def _show(axis: Any, image: Tensor, victim: Victim, like: Tensor) -> None:
+    """An image as it looks, or a table's row as bars, with room for those of the row `like`."""
     image = image.detach().float().cpu()
     if len(victim.shape) != 3:
         axis.bar(range(image.numel()), image.reshape(-1).tolist(), width=1.0, color=RESULT)
-        axis.set_ylim(victim.low, victim.high)
+        reach = float(like.abs().max().nan_to_num(0.0)) or 1.0
+        axis.set_ylim(-1.15 * reach, 1.15 * reach)
+        axis.axhline(0, color="#cccccc", lw=0.5)
         return
     pixels = ((image - victim.low) / (victim.high - victim.low)).clamp(0, 1).nan_to_num(0.5)
     if pixels.shape[0] == 3:

@@ -163,7 +163,8 @@ def print_tables(results: Sequence[Result], title: str) -> None:
     console.print(_rich(title, *grid(EACH, rows)))
     counted = totals(results)
     if len(counted) < len(results):
-        console.print(_rich("together", *grid(TOTALS, counted)))
+        shown = [column for column in TOTALS if column[0] != "s"]  # to fit 80 columns
+        console.print(_rich("together", *grid(shown, counted)))
 
 
 def markdown(results: Sequence[Result]) -> str:
@@ -186,7 +187,8 @@ def _rich(title: str, headings: list[str], lines: list[list[str]]) -> Any:
         left = name in ("run", "attack", "by", *FOLDED)
         # What tells rows apart is never cut off; figures are short anyway.
         least = max(map(len, cells)) if name == "attack" else None
-        table.add_column(name, justify="left" if left else "right", min_width=least)
+        heading = name if left else name.replace(" ", "\n")
+        table.add_column(heading, justify="left" if left else "right", min_width=least)
     for line in zip(*columns.values(), strict=True):
         table.add_row(*line)
     return table

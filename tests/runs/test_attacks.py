@@ -11,7 +11,7 @@ import uuid
 
 import pytest
 from click.testing import CliRunner
-from processes import MARK, eventually, marked
+from processes import MARK, Started, eventually, marked
 
 from lppa.coordinator.cli import main
 
@@ -107,6 +107,26 @@ def test_runs_that_differ_in_beta_give_curves_over_beta_and_rounds_give_curves_t
         assert (first / f"{figure}-over-beta.png").stat().st_size > 1000
         assert (second / f"{figure}-over-rounds.png").stat().st_size > 1000
     assert not (second / "psnr-over-beta.png").exists()
+
+
+def test_a_node_by_hand_records_and_attacks_after_the_run(tmp_path):
+    out = tmp_path / "run"
+    problem = ["--model", "lenet", "--batch", 1, "--local-steps", 1, "--rounds", 2]
+    with Started(tmp_path) as started:
+        peers = started.peers(3)
+        refused = started.node(2, peers, "--attack", "collude:1,2/dlg").end()
+        assert refused.code == 2 and "lppa attack RUN" in refused.errors[0]
+        refused = started.node(2, peers, "--attack", "dlg", "--victim", "0,2").end()
+        assert refused.code == 2 and "attacker and victim" in refused.errors[0]
+        coordinator = started.coordinator(peers, out, *problem)
+        spy = ["--attack", "labels,neighbour/labels", "--victim", "all"]
+        nodes = [started.node(i, peers, "--out", out, *(spy if i == 2 else [])) for i in range(3)]
+        ended = [command.end(120) for command in (*nodes, coordinator)]
+    assert [command.code for command in ended] == [0] * 4, ended
+    kept = json.loads((out / "attacks" / "summary.json").read_text())
+    assert sorted((r["attack"], r["attackers"], r["victim"]) for r in kept) == [
+        (f"{name}/labels", [2], victim) for name in ("naive", "neighbour") for victim in (0, 1)
+    ]
 
 
 def test_an_attack_does_not_outlive_the_command_that_started_it(local_run):
