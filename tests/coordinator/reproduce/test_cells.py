@@ -32,7 +32,7 @@ def plans():
 
 def test_the_key_of_a_cell_stays_the_same_from_version_to_version():
     # Changes only with the work itself: finished results are found by it.
-    assert PLAN.training("mnist", LPPA, 1).key == "mnist-iid-lppa-seed1-74efeea4fd"
+    assert PLAN.training("mnist", LPPA, 1).key == "mnist-iid-lppa-seed1-500c45362f"
     assert PLAN.attacked("mnist", LPPA, 1).key == "mnist-iid-lppa-attacked-seed1-fd0de26436"
 
 
