@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from lppa.coordinator.display import Silent
 from lppa.coordinator.plan import Blueprint, make_blueprint
@@ -17,6 +19,15 @@ from lppa.protocol.settings import make_settings
 
 # As in a node's process: sums must come out in the same order here.
 torch.set_num_threads(1)
+
+# The same examples on every machine, and as much time for them as it takes.
+settings.register_profile(
+    "lppa", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("lppa")
+# It would also try numbers from all modules that are loaded by then, and so other examples when
+# one file is tested than when all are, and others again after any change.
+providers._get_local_constants = providers.Constants
 
 IRREGULAR = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0], [0, 2], [0, 3], [1, 3]]
 
@@ -54,7 +65,8 @@ def local_run(tmp_path):
         nonlocal count
         count += 1
         folder = tmp_path / f"run-{count}"
-        blueprint = make_blueprint(make_settings({"timeout": 60, **settings}), nodes, folder.name)
+        # Nobody waits that long for a peer that lives, however slow the machine.
+        blueprint = make_blueprint(make_settings({"timeout": 300, **settings}), nodes, folder.name)
         summary = run_local(blueprint, folder, Silent(), secure, attackers)
         return Finished(blueprint, summary, folder)
 

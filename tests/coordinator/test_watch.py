@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import socket
 
 import numpy as np
 import pytest
+from ports import Ports
 
 from lppa.coordinator.bootstrap import Roster, bootstrap
 from lppa.coordinator.plan import make_blueprint
@@ -107,12 +107,11 @@ class World:
     """A coordinator and its nodes' ways to it, all in one process."""
 
     def __init__(self, timeout=20.0, deaths=None):
-        probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(NODES + 1)]
+        self.ports = Ports()
         peers = [
-            Peer(f"tcp://127.0.0.1:{probe.getsockname()[1]}", new_keys().public) for probe in probes
+            Peer(f"tcp://127.0.0.1:{port}", new_keys().public)
+            for port in self.ports.choose(NODES + 1)
         ]
-        for probe in probes:
-            probe.close()
         self.book = AddressBook(RUN, peers[-1], tuple(peers[:-1]))
         self.wires = [Wire(self.book, COORDINATOR, None)]
         settings = make_settings({"dataset": "quadratic", "seed": 1})
@@ -140,12 +139,17 @@ class World:
         for node in range(NODES):
             self.send(node, Done(10, TOTALS))
 
-    def follow(self):
+    def follow(self, progress=lambda rounds, alive: None):
         self.watch.follow(
             lambda node, message: self.metrics.append((node, message.round)),
             self.rows.append,
-            lambda rounds, alive: None,
+            progress,
         )
+
+    def close(self):
+        for wire in self.wires:
+            wire.close(0)
+        self.ports.close()
 
     def answer(self, node):
         assert self.nodes[node].socket.poll(20_000)
@@ -162,8 +166,7 @@ def world_of():
 
     yield make
     for world in worlds:
-        for wire in world.wires:
-            wire.close(0)
+        world.close()
 
 
 def test_a_run_is_over_when_all_are_done_and_its_rows_are_there(world_of):
@@ -279,11 +282,19 @@ def test_a_node_that_says_that_it_failed_ends_the_run_with_its_reason(world_of):
 
 def test_a_process_that_dies_is_named_with_the_round_that_it_had_reached(world_of):
     world = world_of()
-    # Three connections, in no order: the death is known only after the node's own last word.
-    world.watch.deaths = lambda: {1: "was killed by SIGKILL"} if world.watch.rounds[1] else {}
     world.send(1, Progress(6))
-    world.send(0, Failed(7, "node 0 waited 20 s for node 1", 1))
-    world.send(2, Failed(7, "node 2 waited 20 s for node 1", 1))
+    witnesses = {0, 2}
+
+    def deaths():
+        if not world.watch.rounds[1]:
+            return {}
+        # Three connections, in no order: the others speak only after the node's own last word.
+        while witnesses:
+            node = witnesses.pop()
+            world.send(node, Failed(7, f"node {node} waited 20 s for node 1", 1))
+        return {1: "was killed by SIGKILL"}
+
+    world.watch.deaths = deaths
     with pytest.raises(RunFailed, match="node 1 was killed by SIGKILL in round 6"):
         world.follow()
 
@@ -299,10 +310,16 @@ def test_a_process_that_dies_after_it_was_done_harms_nobody(world_of):
 
 
 def test_silence_ends_the_run_and_names_those_who_were_not_done(world_of):
-    world = world_of(timeout=0.2)
+    world = world_of()
     world.send(0, Done(10, TOTALS))
     world.send(2, Progress(3))
+
+    def progress(rounds, alive):
+        # The two may take their time; from then on nobody says anything.
+        if 0 in world.watch.collection.done and rounds[2]:
+            world.watch.timeout = 0.2
+
     with pytest.raises(RunFailed) as failure:
-        world.follow()
+        world.follow(progress)
     assert str(failure.value) == "nodes 1, 2 said nothing for 0.2 s"
     assert failure.value.node == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import socket
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -12,6 +11,7 @@ import msgpack
 import numpy as np
 import pytest
 import zmq
+from ports import Ports
 from test_links import FINE, NODES, RUN, SIZE, around, state
 
 from lppa.protocol.book import AddressBook, Peer
@@ -30,12 +30,8 @@ from lppa.protocol.network import NetworkLinks
 from lppa.protocol.sockets import Wire, new_keys
 
 
-def make_book(nodes, secure):
-    """An address book of free ports, and all secret keys, the coordinator's last."""
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(nodes + 1)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
+def make_book(ports, secure):
+    """An address book of these ports, and all secret keys, the coordinator's last."""
     keys = [new_keys() for _ in ports]
     peers = [
         Peer(f"tcp://127.0.0.1:{port}", key.public) for port, key in zip(ports, keys, strict=True)
@@ -47,7 +43,8 @@ class World:
     """Nodes of one process over tcp; node 0 is the one under test."""
 
     def __init__(self, secure=False, timeout=20.0):
-        self.book, self.secrets = make_book(NODES, secure)
+        self.ports = Ports()
+        self.book, self.secrets = make_book(self.ports.choose(NODES + 1), secure)
         self.wires = {}
         self.me = self.links(0, timeout=timeout)
 
@@ -69,6 +66,7 @@ class World:
         for wires in self.wires.values():
             for wire in wires:
                 wire.close(0)
+        self.ports.close()
 
 
 @contextmanager
@@ -193,7 +191,12 @@ def test_a_key_that_is_not_in_the_book_does_not_get_through_and_its_owner_is_tol
         nodes[1] = Peer(nodes[1].endpoint, keys.public)
         other = AddressBook(RUN, world.book.coordinator, tuple(nodes), True)
         outbox = world.wire(1, other, keys.secret).outbox(0, 5.0)
-        outbox.send(encode(state(0), RUN, 1))
+        # Without waiting: it may have been turned down already, and then nothing is taken.
+        outbox.send(encode(state(0), RUN, 1), wait=False)
+        deadline = time.monotonic() + 60
+        while not outbox.refused():
+            assert time.monotonic() < deadline, "its owner was not told"
+            outbox.monitor.poll(100)
         with pytest.raises(RunFailed, match="from node 1"):
             world.me.receive(State, 0, 1)
         assert outbox.refused()
@@ -287,9 +290,15 @@ def test_neighbours_with_two_plans_refuse_each_other_by_name():
 def test_a_greeting_of_somebody_who_is_no_neighbour_is_refused_by_name():
     with world_of() as world:
         other = world.links(3, inputs=(), outputs=(0,))
-        world.me.around = around(0, (1, 2), (), timeout=2.0)
-        first, second = shake_hands((world.me, "same"), (other, "same"))
-        assert str(second) == "node 3 is not an in-neighbour of node 0"
+        world.me.around = around(0, (1, 2), (), timeout=0.5)
+        refused = []
+        thread = threading.Thread(target=lambda: refused.extend(shake_hands((other, "same"))))
+        thread.start()
+        # Again and again: the greeting may take longer than one wait for the right neighbours.
+        while thread.is_alive():
+            (first,) = shake_hands((world.me, "same"))
+        thread.join()
+        assert str(refused[0]) == "node 3 is not an in-neighbour of node 0"
         assert "greeted by nodes 1, 2" in str(first)
         assert (first.node, first.round) == (1, 0)
 
@@ -301,7 +310,13 @@ def test_messages_that_overtake_a_greeting_are_kept():
         early, late = world.outbox(1), world.outbox(2)
         early.send(encode(Greet("same"), RUN, 1))
         early.send(encode(state(0), RUN, 1))
-        threading.Timer(0.3, lambda: late.send(encode(Greet("same"), RUN, 2))).start()
+        accept = world.me.accept
+
+        def accept_before_all_have_greeted(envelope, speaker):
+            accept(envelope, speaker)
+            late.send(encode(Greet("same"), RUN, 2))
+
+        world.me.accept = accept_before_all_have_greeted
         world.me.handshake("same")
         expect(world.me, state(0), 1)
 
@@ -309,14 +324,22 @@ def test_messages_that_overtake_a_greeting_are_kept():
 def test_garbage_during_the_greetings_is_dropped_too():
     with world_of() as world, raw_socket(world.book.nodes[0].endpoint) as stranger:
         world.me.around = around(0, (1,), ())
-        for frames in GARBAGE.values():
-            if frames[-1] != b"":
-                stranger.send_multipart(frames)
-        stranger.send_multipart([bytes(f) for f in encode(Welcome("same"), RUN, 1)])
-        greeting = world.outbox(1)
-        threading.Timer(0.3, lambda: greeting.send(encode(Greet("same"), RUN, 1))).start()
+        garbage = [frames for frames in GARBAGE.values() if frames[-1] != b""]
+        garbage.append([bytes(f) for f in encode(Welcome("same"), RUN, 1)])
+        for frames in garbage:
+            stranger.send_multipart(frames)
+        greeting, drop = world.outbox(1), world.me.drop
+
+        def drop_before_the_greeting(reason, sender=None):
+            drop(reason, sender)
+            # Two connections, in no order: the greeting is sent when all garbage has come.
+            if sum(world.me.dropped.values()) == len(garbage):
+                greeting.send(encode(Greet("same"), RUN, 1))
+
+        world.me.drop = drop_before_the_greeting
         world.me.handshake("same")
-        assert sum(world.me.dropped.values()) > 10
+        assert len(garbage) > 10
+        assert sum(world.me.dropped.values()) == len(garbage)
 
 
 def test_what_travels_can_be_read_back_by_anyone_with_the_codec():

@@ -13,19 +13,27 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from ports import Ports
+
 from lppa.coordinator.launch import warm_up
+from lppa.protocol.book import read_book
+from lppa.protocol.codec import encode
+from lppa.protocol.messages import Progress
+from lppa.protocol.network import NetworkLinks
 
 COMMANDS = Path(sys.executable).parent
 MARK = "LPPA_TEST_MARK"
+# Seconds for what is sure to come: a machine with much else to do takes long to import PyTorch.
+PATIENCE = 300.0
 
 
-def eventually(condition: Callable[[], Any], seconds: float = 60.0, what: str = "") -> Any:
+def eventually(condition: Callable[[], Any], seconds: float = PATIENCE, what: str = "") -> Any:
     """What the condition says as soon as that is true; fails when it does not become so."""
     deadline = time.monotonic() + seconds
     pause = threading.Event()
@@ -59,19 +67,24 @@ class Command:
     @property
     def err(self) -> str:
         """What it has said on standard error so far."""
-        return self.err_file.read_text() if self.err_file.exists() else ""
+        # It may be in the middle of a line, and so of a letter.
+        return self.err_file.read_text(errors="replace") if self.err_file.exists() else ""
 
-    def says(self, text: str, seconds: float = 60.0) -> None:
+    def says(self, text: str, seconds: float = PATIENCE) -> None:
         """Returns when it has said that on standard error."""
 
         def said() -> bool:
-            if text not in self.err and self.poll() is not None:
+            # In this order: it may speak and end between two looks.
+            ended = self.poll() is not None
+            if text in self.err:
+                return True
+            if ended:
                 raise AssertionError(f"ended without saying {text!r}: {self.err}")
-            return text in self.err
+            return False
 
         eventually(said, seconds, f"{text!r} in {self.err}")
 
-    def end(self, seconds: float = 60.0) -> Ended:
+    def end(self, seconds: float = PATIENCE) -> Ended:
         """Waits for the process; one that does not end in time is a failure."""
         eventually(lambda: self.poll() is not None, seconds, f"the end of {self}; {self.err}")
         return Ended(self.poll(), self.out_file.read_text(), self.err)
@@ -81,12 +94,25 @@ class Command:
         os.kill(self.pid, number)
 
 
+@contextlib.contextmanager
+def heeding_ctrl_c() -> Iterator[None]:
+    """A shell that runs the tests in the background makes all that they start deaf to Ctrl-C."""
+    deaf = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if deaf:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if deaf:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 class Spawned(Command):
     """A console script, started from scratch in a session of its own."""
 
     def __init__(self, argv: list[str], said: Path, here: Path, environment: dict) -> None:
         super().__init__(said)
-        with self.out_file.open("wb") as out, self.err_file.open("wb") as err:
+        with self.out_file.open("wb") as out, self.err_file.open("wb") as err, heeding_ctrl_c():
             self.process = subprocess.Popen(
                 [COMMANDS / argv[0], *argv[1:]],
                 stdin=subprocess.DEVNULL,
@@ -148,6 +174,38 @@ def run_command(
     entry.load()(argv[1:], prog_name=argv[0])
 
 
+def run_held_node(gate: Path, round: int, *given: Any) -> None:
+    """The life of `lppa-node` that sends nothing of a round or later ones before a file is there.
+
+    It goes on receiving meanwhile. Runs in the child.
+    """
+    honest = NetworkLinks.send
+
+    def send(self: NetworkLinks, message: Any, receiver: int) -> None:
+        while message.round >= round and not gate.exists():
+            self._gather(0.05)
+        honest(self, message, receiver)
+
+    NetworkLinks.send = send
+    run_command(*given)
+
+
+def run_talkative_node(*given: Any) -> None:
+    """The life of `lppa-node` that is heard of while it waits for others; runs in the child.
+
+    A coordinator that nobody tells anything gives up about when its nodes do; who is quicker to
+    say so is not what a test should depend on.
+    """
+    honest = NetworkLinks._gather
+
+    def gather(self: NetworkLinks, seconds: float) -> None:
+        self.coordinator.send(encode(Progress(self.round), self.run, self.around.me), wait=False)
+        honest(self, min(seconds, 1.0))
+
+    NetworkLinks._gather = gather
+    run_command(*given)
+
+
 class Started:
     """The processes of one test; a context manager that leaves none of them behind."""
 
@@ -160,6 +218,8 @@ class Started:
             made.mkdir()
         self.mark = uuid.uuid4().hex
         self.commands: list[Command] = []
+        self.ports = Ports()
+        self.gate = folder / "gate"
 
     def __enter__(self) -> Started:
         return self
@@ -172,6 +232,7 @@ class Started:
             command.end()
             if isinstance(command, Forked):
                 command.process.close()
+        self.ports.close()
         eventually(lambda: not marked(self.mark), what="processes that were killed are gone")
 
     def command(self, *argv: Any) -> Spawned:
@@ -188,16 +249,30 @@ class Started:
         self.commands.append(Forked(spec, said, self.here, self.temporary, life, given))
         return self.commands[-1]
 
-    def node(self, node: int, peers: Path, *options: Any) -> Forked:
+    def node(self, node: int, peers: Path, *options: Any, **life: Any) -> Forked:
         """Starts `lppa-node` by forking."""
-        return self.quick("lppa-node", "--id", node, "--peers", peers, *options)
+        return self.quick("lppa-node", "--id", node, "--peers", peers, *options, **life)
+
+    def held(self, round: int) -> dict[str, Any]:
+        """How to start a node that, and so the run, goes no further until it is let go on."""
+        return {"life": run_held_node, "given": (self.gate, round)}
+
+    def let_go_on(self) -> None:
+        """Nodes that were held are held no longer."""
+        self.gate.touch()
 
     def peers(self, nodes: int, *options: Any) -> Path:
-        """An address book with free ports and key files."""
-        folder = self.folder / f"book-{len(self.commands)}"
-        ended = self.quick("lppa", "peers", nodes, "--out", folder, *options).end()
-        assert ended.code == 0, ended
-        return folder / "peers.json"
+        """An address book with key files, and with ports that are kept free for this test."""
+        while True:
+            folder = self.folder / f"book-{len(self.commands)}"
+            ended = self.quick("lppa", "peers", nodes, "--out", folder, *options).end()
+            assert ended.code == 0, ended
+            book = read_book(folder / "peers.json")
+            # Tried again if another program was quicker to take one of the ports.
+            with contextlib.suppress(OSError):
+                for peer in (*book.nodes, book.coordinator):
+                    self.ports.hold(int(peer.endpoint.rpartition(":")[2]))
+                return folder / "peers.json"
 
     def coordinator(self, peers: Path, out: Path, *options: Any) -> Spawned:
         """Starts `lppa-coordinator`, and returns when it listens."""
@@ -232,6 +307,18 @@ def node_pids(run: Path) -> dict[int, int]:
                     if file.name == "metrics.jsonl" and file.parents[1] == run / "nodes":
                         found[int(file.parent.name)] = int(process.name)
     return found
+
+
+def is_asleep(pid: int) -> bool:
+    """Whether a process's main thread waits for something."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+
+def ignores(pid: int, number: int) -> bool:
+    """Whether a process has set a signal to be ignored."""
+    status = Path(f"/proc/{pid}/status").read_text().splitlines()
+    (mask,) = (line.split()[1] for line in status if line.startswith("SigIgn:"))
+    return bool(int(mask, 16) >> (number - 1) & 1)
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -9,16 +10,17 @@ import socket
 import subprocess
 
 import pytest
-from processes import COMMANDS, Started, changed, eventually, read_summary
+from processes import COMMANDS, PATIENCE, Started, changed, eventually, read_summary, run_command
 
 from lppa.coordinator.plan import make_blueprint
 from lppa.coordinator.rundir import RunDirectory
 from lppa.protocol.book import host_of, write_key
 from lppa.protocol.errors import WrongUse
+from lppa.protocol.network import NetworkLinks
 from lppa.protocol.settings import make_settings
 from lppa.protocol.sockets import new_keys
 
-TINY = ("--dataset", "quadratic", "--rounds", "3")
+TINY = ("--dataset", "quadratic", "--rounds", "3", "--timeout", str(PATIENCE))
 
 
 @pytest.fixture
@@ -155,9 +157,12 @@ def test_a_graph_that_is_not_strongly_connected_says_who_cannot_reach_whom(start
 
 
 @pytest.mark.slow
-def test_two_runs_of_two_started_at_once_warn_complete_and_print_one_json_document_each(started):
-    """They choose their directories in the same second, and must not choose the same."""
-    commands = [started.command("lppa", "run", "-n", 2, *TINY, "--json") for _ in range(2)]
+def test_two_runs_of_two_side_by_side_warn_complete_and_print_one_json_document_each(started):
+    """The second starts as soon as the first has chosen its directory, and must choose another."""
+    argv = ("lppa", "run", "-n", 2, *TINY, "--json")
+    commands = [started.command(*argv)]
+    eventually(lambda: list(started.here.glob("runs/*/config.json")), what="it has a directory")
+    commands.append(started.command(*argv))
     directories = set()
     for ended in [command.end() for command in commands]:
         assert ended.code == 0, ended
@@ -333,7 +338,7 @@ def stranger_of(secure):
 def test_a_key_that_the_coordinator_does_not_know_is_refused(started, secure, tmp_path):
     coordinator = started.coordinator(secure, tmp_path / "run", *TINY)
     book, key = stranger_of(secure)
-    ended = started.node(0, book, "--key", key, "--timeout", 30).end()
+    ended = started.node(0, book, "--key", key, "--timeout", PATIENCE).end()
     assert ended.code == 2, ended
     assert "do not accept each other's keys" in ended.errors[0]
     assert "Traceback" not in ended.err
@@ -346,20 +351,36 @@ def test_a_book_with_another_key_of_the_coordinator_says_that_it_is_the_key(
     started.coordinator(secure, tmp_path / "run", *TINY)
     key = new_keys().public
     book = changed(secure, lambda content: content["coordinator"].update(public_key=key))
-    ended = started.node(0, book, "--timeout", 2).end()
+    ended = started.node(0, book, "--timeout", PATIENCE).end()
     assert ended.code in (1, 2), ended
     assert "Traceback" not in ended.err
     assert "key" in ended.errors[0], ended
+
+
+def run_node_slow_to_greet(gate, *given):
+    """The life of `lppa-node` that greets nobody before a file is there; runs in the child."""
+    honest = NetworkLinks.handshake
+
+    def handshake(self, fingerprint):
+        eventually(gate.exists)
+        honest(self, fingerprint)
+
+    NetworkLinks.handshake = handshake
+    run_command(*given)
 
 
 @pytest.mark.slow
 def test_neighbours_with_different_keys_for_one_node_name_each_other(started, secure, tmp_path):
     """Node 1's book has another key for node 0 than the coordinator's and node 0's own."""
     out = tmp_path / "run"
-    coordinator = started.coordinator(secure, out, *TINY, "--timeout", 4)
+    coordinator = started.coordinator(secure, out, *TINY)
     book, _ = stranger_of(secure)
-    first, second = started.node(0, secure, "--out", out), started.node(1, book, "--out", out)
-    first, second, coordinator = first.end(), second.end(), coordinator.end()
+    # Both find out; whoever does first ends the run for the other, and here that is node 0.
+    slow = {"life": run_node_slow_to_greet, "given": (started.gate,)}
+    second = started.node(1, book, "--out", out, **slow)
+    first = started.node(0, secure, "--out", out).end()
+    started.let_go_on()
+    second, coordinator = second.end(), coordinator.end()
     assert (first.code, second.code, coordinator.code) == (1, 1, 1)
     assert "node 1 turned down the key of node 0" in first.err
     assert "Traceback" not in first.err + second.err + coordinator.err
@@ -390,14 +411,24 @@ def test_a_port_in_use_is_named(started, peers, who, tmp_path):
     assert_refused(started, ended, f"{who} cannot listen on {endpoint}")
 
 
+def read_terminal(descriptor):
+    """All that was written to a terminal whose other end is closed by now."""
+    parts = []
+    # The end is an error on Linux, and nothing at all on other systems.
+    with contextlib.suppress(OSError):
+        while part := os.read(descriptor, 1 << 16):
+            parts.append(part)
+    return b"".join(parts).decode()
+
+
 def test_on_a_terminal_an_error_has_a_line_of_its_own_and_the_cursor_comes_back(peers):
     endpoint = json.loads(peers.read_text())["coordinator"]["endpoint"]
     ours, theirs = os.openpty()
     with socket.create_server((host_of(endpoint), int(endpoint.rpartition(":")[2]))):
         argv = [COMMANDS / "lppa-coordinator", "--peers", peers, *TINY]
-        ended = subprocess.run(argv, stderr=theirs, cwd=peers.parent, timeout=60, check=False)
+        ended = subprocess.run(argv, stderr=theirs, cwd=peers.parent, timeout=PATIENCE, check=False)
     os.close(theirs)
-    shown = os.read(ours, 1 << 16).decode()
+    shown = read_terminal(ours)
     os.close(ours)
     assert ended.returncode == 2
     assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h"), "a hidden cursor is shown again"
@@ -407,16 +438,17 @@ def test_on_a_terminal_an_error_has_a_line_of_its_own_and_the_cursor_comes_back(
 @pytest.mark.slow
 def test_nodes_that_do_not_come_are_named(started, peers, tmp_path):
     out = tmp_path / "run"
-    coordinator = started.coordinator(peers, out, *TINY, "--timeout", 4)
-    node = started.node(0, peers, "--out", out)
+    # Before the coordinator, whose timeout is short.
+    node = started.node(0, peers, "--out", out, "--timeout", PATIENCE)
+    coordinator = started.coordinator(peers, out, *TINY, "--timeout", 8)
     ended = coordinator.end()
     assert ended.code == 1
-    assert ended.errors == ["error: the run failed: node 1 did not come within 4 s"]
+    assert ended.errors == ["error: the run failed: node 1 did not come within 8 s"]
     summary = read_summary(out)
     assert (summary["status"], summary["node"], summary["round"]) == ("failed", 1, 0)
     ended = node.end()
     assert ended.code == 1
-    assert ended.errors == ["error: node 1 did not come within 4 s"]
+    assert ended.errors == ["error: node 1 did not come within 8 s"]
 
 
 def test_a_node_of_another_run_is_refused_with_both_names(started, peers, tmp_path):
@@ -430,21 +462,16 @@ def test_a_node_of_another_run_is_refused_with_both_names(started, peers, tmp_pa
     assert coordinator.poll() is None
 
 
-def other_ports(content):
-    """So that a second process with one id gets as far as the coordinator."""
-    for node in content["nodes"]:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            node["endpoint"] = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
-
-
 def test_a_second_node_with_one_id_is_refused_by_name_and_the_first_goes_on(
     started, peers, tmp_path
 ):
+    def other_ports(content):
+        """So that a second process with one id gets as far as the coordinator."""
+        for node in content["nodes"]:
+            node["endpoint"] = f"tcp://127.0.0.1:{started.ports.hold()}"
+
     out = tmp_path / "run"
-    coordinator = started.coordinator(
-        peers, out, "--dataset", "quadratic", "--rounds", 60, "--latency", 40
-    )
+    coordinator = started.coordinator(peers, out, *TINY)
     first = started.node(0, peers, "--out", out)
     coordinator.says("waiting for node 1")
     same_port = started.node(0, peers, "--out", tmp_path / "same").end()
@@ -455,11 +482,12 @@ def test_a_second_node_with_one_id_is_refused_by_name_and_the_first_goes_on(
     before = started.node(0, other, "--out", tmp_path / "other").end()
     assert before.code == 2
     assert refusal in before.errors[0]
-    second = started.node(1, peers, "--out", out)
+    second = started.node(1, peers, "--out", out, **started.held(2))
     eventually(lambda: (out / "nodes" / "1").exists(), what="the run has begun")
     during = started.node(0, other, "--out", tmp_path / "other").end()
     assert during.code == 2
     assert refusal in during.errors[0]
+    started.let_go_on()
     assert [node.end().code for node in (first, second, coordinator)] == [0, 0, 0]
     assert read_summary(out)["status"] == "completed"
     assert not (tmp_path / "other").exists()

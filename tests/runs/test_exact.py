@@ -94,7 +94,7 @@ def test_the_network_gives_the_same_bits_as_no_network(local_run, irregular, tmp
 
 def run_in_threads(settings, folder, nodes=5):
     """The same training code over in-process links, one thread per client."""
-    blueprint = make_blueprint(make_settings(settings), nodes, "threads")
+    blueprint = make_blueprint(make_settings({"timeout": 300, **settings}), nodes, "threads")
     queues = [queue.SimpleQueue() for _ in range(nodes)]
     ended = [None] * nodes
 

@@ -7,14 +7,24 @@ import os
 import secrets
 import signal
 import threading
-import time
 
 import msgpack
 import numpy as np
 import pytest
 import torch
 import zmq
-from processes import Started, eventually, marked, node_pids, read_lines, read_summary
+from processes import (
+    PATIENCE,
+    Started,
+    eventually,
+    ignores,
+    is_asleep,
+    marked,
+    node_pids,
+    read_lines,
+    read_summary,
+    run_talkative_node,
+)
 
 from lppa.coordinator.bootstrap import Roster
 from lppa.coordinator.launch import LocalNodes
@@ -27,7 +37,9 @@ from lppa.protocol.settings import make_settings
 from lppa.protocol.sockets import Wire, wait_for_any
 
 EVERY = 10
-ENDLESS = ("--dataset", "quadratic", "--rounds", 1_000_000, "--eval-every", EVERY)
+# With some latency: without it, a report that is late by a moment is late by many rounds.
+SLOWLY = ("--eval-every", EVERY, "--latency", 50, "--timeout", PATIENCE)
+ENDLESS = ("--dataset", "quadratic", "--rounds", 1_000_000, *SLOWLY)
 
 
 @pytest.fixture
@@ -36,13 +48,18 @@ def started(tmp_path):
         yield started
 
 
+def reporters(out):
+    """The nodes that the coordinator has heard from."""
+    return {line["node"] for line in read_lines(out / "metrics.jsonl")}
+
+
 def start_endless(started, out, *options):
     """`lppa run` of three, in the middle of its work."""
     command = started.command("lppa", "run", "-n", 3, "--out", out, *ENDLESS, *options)
 
     def working():
         assert command.poll() is None, command.err
-        return len(node_pids(out)) == 3 and len(read_lines(out / "metrics.jsonl")) > 3
+        return len(node_pids(out)) == 3 and reporters(out) == {0, 1, 2}
 
     eventually(working, what="three nodes have reported")
     return command
@@ -118,7 +135,7 @@ def test_a_polite_kill_and_ctrl_c_after_it_leave_nobody_behind_not_even_a_node_t
     command = start_endless(started, out)
     os.kill(node_pids(out)[1], signal.SIGSTOP)
     command.signal(signal.SIGTERM)
-    eventually(lambda: set(node_pids(out)) <= {1}, what="the other nodes have ended")
+    eventually(lambda: ignores(command.pid, signal.SIGINT), what="the run is being ended")
     command.signal_group(signal.SIGINT)
     assert_interrupted(started, command, out)
 
@@ -126,7 +143,8 @@ def test_a_polite_kill_and_ctrl_c_after_it_leave_nobody_behind_not_even_a_node_t
 def test_ctrl_c_while_pytorch_is_still_being_imported_shows_no_traceback(started, tmp_path):
     command = started.command("lppa", "run", "-n", 2, "--out", tmp_path / "run", *ENDLESS)
     eventually(lambda: len(marked(started.mark)) >= 3, what="the fork server has been started")
-    eventually(lambda: (tmp_path / "run" / "metrics.jsonl").exists())
+    eventually(lambda: (tmp_path / "run" / "audit.json").exists())
+    eventually(lambda: is_asleep(command.pid), what="it waits for the fork server")
     command.signal_group(signal.SIGINT)
     ended = command.end()
     assert ended.code == 1
@@ -139,15 +157,18 @@ def test_ctrl_c_while_pytorch_is_still_being_imported_shows_no_traceback(started
 # --- nodes and coordinator by hand --------------------------------------------------------------
 
 
-def start_by_hand(started, peers, out, *options, nodes=3):
+def start_by_hand(started, peers, out, *options, nodes=3, **life_of_last):
     """A coordinator and nodes over tcp, in the middle of their work."""
+    common = ("--out", out, "--timeout", PATIENCE)
+    # Before the coordinator, whose --timeout may be too short for them to start in.
+    members = [started.node(i, peers, *common) for i in range(nodes - 1)]
+    members.append(started.node(nodes - 1, peers, *common, **life_of_last))
     coordinator = started.coordinator(peers, out, *options)
-    members = [started.node(i, peers, "--out", out) for i in range(nodes)]
 
     def working():
         for process in (coordinator, *members):
             assert process.poll() is None, process.err
-        return {line["node"] for line in read_lines(out / "metrics.jsonl")} == set(range(nodes))
+        return reporters(out) == set(range(nodes))
 
     eventually(working, what="all nodes have reported")
     return coordinator, members
@@ -156,19 +177,20 @@ def start_by_hand(started, peers, out, *options, nodes=3):
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["killed", "stopped"])
 def test_a_node_that_is_lost_by_hand_is_named_by_all_within_the_timeout(started, tmp_path, how):
-    out, timeout = tmp_path / "run", 4
+    out, timeout = tmp_path / "run", 8
     peers = started.peers(3, *["--secure"] * (how == "stopped"))
-    coordinator, nodes = start_by_hand(started, peers, out, *ENDLESS, "--timeout", timeout)
+    options = (*ENDLESS, "--timeout", timeout)
+    coordinator, nodes = start_by_hand(started, peers, out, *options, life=run_talkative_node)
     lost = nodes[1]
     lost.signal(signal.SIGSTOP if how == "stopped" else signal.SIGKILL)
-    before = time.monotonic()
     ended = coordinator.end()
     summary = read_summary(out)
     assert ended.code == 1
     assert (summary["status"], summary["node"]) == ("failed", 1)
-    # One round is what the lost node may still have sent.
-    assert 0 <= summary["round"] - last_round(out, 1) <= EVERY + 1
+    # One round is what the lost node may still have sent, or not have sent any more.
+    assert -1 <= summary["round"] - last_round(out, 1) <= EVERY + 1
     assert f"round {summary['round']}" in summary["reason"]
+    assert f"waited {timeout} s" in summary["reason"]
     assert ended.errors == [f"error: the run failed: {summary['reason']}"]
     for survivor in (nodes[0], nodes[2]):
         ended = survivor.end()
@@ -176,8 +198,6 @@ def test_a_node_that_is_lost_by_hand_is_named_by_all_within_the_timeout(started,
         assert "Traceback" not in ended.err
         assert len(ended.errors) == 1
         assert "node 1" in ended.errors[0]
-    # Three times: the deadline itself, a last word, and a machine with much else to do.
-    assert time.monotonic() - before < 3 * timeout + 10
     if how == "stopped":
         lost.signal(signal.SIGKILL)
     lost.end()
@@ -186,7 +206,9 @@ def test_a_node_that_is_lost_by_hand_is_named_by_all_within_the_timeout(started,
 
 def test_a_node_that_somebody_interrupts_says_so_and_the_others_stop(started, tmp_path):
     out = tmp_path / "run"
-    coordinator, nodes = start_by_hand(started, started.peers(3), out, *ENDLESS)
+    # Held, so that it is not interrupted between two frames of a message.
+    held = started.held(EVERY)
+    coordinator, nodes = start_by_hand(started, started.peers(3), out, *ENDLESS, **held)
     nodes[2].signal(signal.SIGINT)
     ended = nodes[2].end()
     assert ended.code == 1
@@ -219,14 +241,17 @@ def test_a_coordinator_that_is_interrupted_stops_its_nodes(started, tmp_path):
 def test_without_its_coordinator_every_node_finishes_with_the_same_bits(
     started, tmp_path, local_run
 ):
-    settings = {"dataset": "quadratic", "rounds": 100, "seed": 3, "latency": 20, "timeout": 30}
+    # A timeout that nobody here lives to see: to wait for the dead would be to fail.
+    settings = {"dataset": "quadratic", "rounds": 100, "seed": 3, "latency": 20}
+    settings["timeout"] = 10 * PATIENCE
     options = [text for key, value in settings.items() for text in (f"--{key}", value)]
     out = tmp_path / "by-hand"
-    coordinator, nodes = start_by_hand(started, started.peers(3), out, *options)
+    held = started.held(20)
+    coordinator, nodes = start_by_hand(started, started.peers(3), out, *options, **held)
     coordinator.signal(signal.SIGKILL)
     assert coordinator.end().code == -signal.SIGKILL
     assert all(node.poll() is None for node in nodes), "the nodes are still at work"
-    killed = time.monotonic()
+    started.let_go_on()
     undisturbed = local_run(nodes=3, **settings)
     for i, node in enumerate(nodes):
         ended = node.end()
@@ -238,7 +263,6 @@ def test_without_its_coordinator_every_node_finishes_with_the_same_bits(
         state = torch.load(folder / "state.pt", weights_only=True)
         for name in ("theta", "gamma"):
             assert torch.equal(state[name], undisturbed.final(name)[i])
-    assert time.monotonic() - killed < settings["timeout"], "nobody waits for the dead"
     assert not (out / "summary.json").exists()
     eventually(lambda: not started.left(), what="no process is left")
 
@@ -246,7 +270,7 @@ def test_without_its_coordinator_every_node_finishes_with_the_same_bits(
 @pytest.mark.slow
 def test_three_commands_started_from_scratch_make_an_encrypted_run(started, tmp_path):
     peers = started.peers(2, "--secure")
-    options = ("--dataset", "quadratic", "--rounds", 5)
+    options = ("--dataset", "quadratic", "--rounds", 5, "--timeout", PATIENCE)
     coordinator = started.coordinator(peers, tmp_path / "run", *options)
     nodes = [started.command("lppa-node", "--id", i, "--peers", peers) for i in range(2)]
     for node in nodes:
@@ -262,7 +286,8 @@ def test_three_commands_started_from_scratch_make_an_encrypted_run(started, tmp_
 
 def test_a_node_that_died_while_others_were_awaited_can_be_started_again(started, tmp_path):
     out, peers = tmp_path / "run", started.peers(2)
-    coordinator = started.coordinator(peers, out, "--dataset", "quadratic", "--rounds", 3)
+    options = ("--dataset", "quadratic", "--rounds", 3, "--timeout", PATIENCE)
+    coordinator = started.coordinator(peers, out, *options)
     first = started.node(0, peers, "--out", out)
     coordinator.says("waiting for node 1")
     first.signal(signal.SIGKILL)
@@ -275,7 +300,7 @@ def test_a_node_that_died_while_others_were_awaited_can_be_started_again(started
             again.append(started.node(0, peers, "--out", out))
         return "waiting for node 1" in again[-1].err
 
-    eventually(is_in, 15, "node 0 has its place again")
+    eventually(is_in, what="node 0 has its place again")
     second = started.node(1, peers, "--out", out)
     assert [process.end().code for process in (again[-1], second, coordinator)] == [0, 0, 0]
     assert read_summary(out)["status"] == "completed"
@@ -344,8 +369,11 @@ def test_two_nodes_with_different_plans_refuse_each_other_by_name(started, tmp_p
     assert not (tmp_path / "run").exists()
 
 
-def nonsense(run):
-    """Frames that nobody should use: random ones, and ones that are wrong in one thing only."""
+def nonsense(run, begun):
+    """Frames that nobody should use: random ones, and ones that are wrong in one thing only.
+
+    When the run has begun there is one kind more: a log has only the first few of each.
+    """
     fine, size = np.ones(20, np.float32), 20
     wrong = [
         encode(State(0, np.full(size, np.nan, np.float32), fine), run, 1),
@@ -366,15 +394,17 @@ def nonsense(run):
     for count in range(10**9):
         yield [secrets.token_bytes(secrets.randbelow(200)) for _ in range(1 + count % 3)]
         yield wrong[count % len(wrong)]
+        if begun.is_set():
+            yield [msgpack.packb({**msgpack.unpackb(wrong[0][0]), "kind": "later"})]
 
 
-def talk(endpoints, run, enough):
+def talk(endpoints, run, begun, enough):
     """Sends nonsense to all endpoints until it is enough."""
     context = zmq.Context()
     sockets = [context.socket(zmq.DEALER) for _ in endpoints]
     for socket, endpoint in zip(sockets, endpoints, strict=True):
         socket.connect(endpoint)
-    for frames in nonsense(run):
+    for frames in nonsense(run, begun):
         for socket in sockets:
             if socket.poll(0, zmq.POLLOUT):
                 socket.send_multipart(frames)
@@ -383,18 +413,43 @@ def talk(endpoints, run, enough):
     context.destroy(linger=0)
 
 
+def kinds_dropped(log):
+    """Why messages were dropped, a line of the log each."""
+    return [
+        line.partition("dropped a message from ")[2].partition(": ")[2].rpartition(" (")[0]
+        for line in log.splitlines()
+        if "dropped a message" in line
+    ]
+
+
 def test_nonsense_sent_to_everybody_during_a_run_changes_no_bit(started, tmp_path, local_run):
-    settings = {"dataset": "quadratic", "rounds": 40, "seed": 5, "latency": 20}
+    settings = {"dataset": "quadratic", "rounds": 40, "seed": 5, "latency": 20, "timeout": PATIENCE}
     options = [text for key, value in settings.items() for text in (f"--{key}", value)]
     peers, out = started.peers(3), tmp_path / "by-hand"
     book = read_book(peers)
     endpoints = [peer.endpoint for peer in (*book.nodes, book.coordinator)]
-    enough = threading.Event()
-    talker = threading.Thread(target=talk, args=(endpoints, book.run, enough))
+    begun, enough = threading.Event(), threading.Event()
+    talker = threading.Thread(target=talk, args=(endpoints, book.run, begun, enough))
     talker.start()
     try:
         coordinator = started.coordinator(peers, out, *options)
-        nodes = [started.node(i, peers, "--out", out) for i in range(3)]
+        nodes = [started.node(i, peers, "--out", out) for i in range(2)]
+        nodes.append(started.node(2, peers, "--out", out, **started.held(7)))
+        logs = [out / "nodes" / str(i) / "node.log" for i in range(3)]
+
+        def much_dropped():
+            for process in (coordinator, *nodes):
+                assert process.poll() is None, process.err
+            if not all(log.exists() for log in logs):
+                return False
+            begun.set()
+            said = [kinds_dropped(node.err) for node in nodes]
+            return all(len(kinds) > 20 and len(set(kinds)) > 3 for kinds in said) and all(
+                kinds_dropped(log.read_text()) for log in logs
+            )
+
+        eventually(much_dropped, what="every node has heard much nonsense of many kinds")
+        started.let_go_on()
         ended = [process.end() for process in (*nodes, coordinator)]
     finally:
         enough.set()

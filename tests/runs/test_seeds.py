@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
-from processes import Started, read_summary, run_command
+from processes import PATIENCE, Started, read_summary, run_command, run_talkative_node
 
 from lppa.node import join
 from lppa.node.neighbours import Neighbours
@@ -66,19 +68,22 @@ def send_another_seed(self, t, sent, honest=Neighbours.exchange_seeds):
 
 def send_no_seed(self, message, receiver, honest=Links.send):
     """All but the seeds is sent."""
+    # The others will wait in vain and it will too: it has more patience, so that they complain.
+    self.around = replace(self.around, timeout=PATIENCE)
     if not isinstance(message, Seed):
         honest(self, message, receiver)
 
 
 def strange_node(what, *given):
     """The life of `lppa-node` with a fault; runs in the child."""
+    run = run_command
     if what == "another seed":
         Neighbours.exchange_seeds = send_another_seed
     elif what == "no seed":
-        Links.send = send_no_seed
+        Links.send, run = send_no_seed, run_talkative_node
     elif what == "no seeds at all":
         join.NOISE_EXCHANGES = ("tensor",)
-    run_command(*given)
+    run(*given)
 
 
 @pytest.mark.parametrize(
@@ -93,11 +98,12 @@ def test_a_wrong_or_missing_seed_ends_the_run_before_it_is_used(tmp_path, what, 
     with Started(tmp_path) as started:
         peers = started.peers(3)
         out = tmp_path / "run"
-        options = ["--noise-exchange", "seed", "--timeout", timeout, "--model", "mlp"]
+        options = ["--noise-exchange", "seed", "--timeout", timeout, "--dataset", "quadratic"]
+        # Before the coordinator, whose --timeout may be too short for them to start in.
+        given = [("--timeout", PATIENCE, "--out", tmp_path / f"out-{i}") for i in range(3)]
+        nodes = [started.node(i, peers, *given[i]) for i in (0, 2)]
+        nodes.append(started.node(1, peers, *given[1], life=strange_node, given=(what,)))
         coordinator = started.coordinator(peers, out, *options, "--local-steps", "1")
-        nodes = [started.node(i, peers, "--out", tmp_path / f"out-{i}") for i in (0, 2)]
-        strange = ("lppa-node", "--id", 1, "--peers", peers, "--out", tmp_path / "out-1")
-        nodes.append(started.quick(*strange, life=strange_node, given=(what,)))
         assert coordinator.end().code == 1
         for node in nodes:
             node.end()

@@ -148,6 +148,7 @@ dataset = load_dataset("mnist", sys.argv[1])
 total = int(dataset.train.x.sum())
 print("ready", flush=True)
 sys.stdin.readline()
+total = int(dataset.train.x.sum())  # again: a machine short of memory may have let pages go
 shares = {"mapped": 0, "resident": 0}
 mine = False
 for line in open("/proc/self/smaps"):

@@ -190,7 +190,8 @@ def test_sparse_rows_are_taken_in_any_order_and_more_than_once(dtype, recwarn):
     assert (x.dtype, y.dtype, x.shape) == (dtype, torch.int64, (5, 70))
     assert np.array_equal(x.to_dense().numpy(), matrix[rows].toarray())
     assert y.tolist() == [1, 1, 1, 1, 0]
-    assert not recwarn.list
+    # PyTorch's own; what other tests left behind may be warned of at any time.
+    assert not [w for w in recwarn if issubclass(w.category, UserWarning)]
 
 
 def test_a_sparse_batch_feeds_embedding_bag_as_it_is():
