@@ -15,7 +15,7 @@ from lppa.protocol.names import name_all
 from lppa.protocol.sockets import Arrival, Inbox, wait_for_any
 
 TICK = 0.1
-FORGOTTEN = 3.5  # seconds
+FORGOTTEN = 6.0  # seconds
 
 
 @dataclass

@@ -5,7 +5,6 @@ The commands are thin shells over `coordinate` and `run_local`.
 
 from __future__ import annotations
 
-import logging
 import secrets
 import shutil
 import signal
@@ -17,23 +16,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lppa.coordinator.audit.document import audit_blueprint, warning_lines
 from lppa.coordinator.bootstrap import Roster, bootstrap
 from lppa.coordinator.display import Silent
 from lppa.coordinator.launch import LocalNodes, check_data, warm_up
 from lppa.coordinator.metrics import summarise
 from lppa.coordinator.plan import Blueprint
-from lppa.coordinator.report.tensorboard import EventWriter
-from lppa.coordinator.report.write import write_report
-from lppa.coordinator.rundir import RunDirectory
+from lppa.coordinator.records import Records
 from lppa.coordinator.watch import Watch
 from lppa.protocol.book import AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import RunFailed
-from lppa.protocol.messages import Metrics
 from lppa.protocol.sockets import FAREWELL, Wire, new_keys
-
-log = logging.getLogger("lppa.coordinator")
 
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -53,27 +46,7 @@ def coordinate(
     wire = Wire(book, COORDINATOR, secret)
     try:
         inbox = wire.inbox()
-        directory = RunDirectory(folder, blueprint)
-        audit = audit_blueprint(blueprint)
-        directory.record("audit.json", audit)
-        warnings = warning_lines(audit)
-        if partition is not None:
-            directory.record("partition.json", partition)
-        events = EventWriter(folder / "tensorboard") if tensorboard else None
-
-        def report(node: int, metrics: Metrics) -> None:
-            directory.metrics(node, metrics)
-            if events is not None:
-                events.metrics(node, metrics.round, metrics.values)
-
-        def row(values: dict[str, Any]) -> None:
-            directory.row(values)
-            display.row(values)
-            if events is not None:
-                events.row(values)
-
-        for warning in warnings:
-            display.say(f"warning: {warning}")
+        records = Records(folder, blueprint, display, tensorboard)
         roster = Roster(inbox, book.run, blueprint.nodes)
         seconds = {"total": 0.0, "start": 0.0}
         nodes = None
@@ -83,8 +56,10 @@ def coordinate(
             blueprint.settings.timeout,
             lambda: nodes.deaths() if nodes else {},
         )
-        outcome: dict[str, Any] = {"status": "interrupted"}
+        outcome: dict[str, Any] = {"status": "interrupted", "round": 0}
+        last_words = "the run was interrupted"
         try:
+            records.begin(blueprint, partition)
             nodes = start_nodes() if start_nodes else None
             bootstrap(
                 roster,
@@ -95,41 +70,32 @@ def coordinate(
             )
             seconds["start"] = time.monotonic() - began
             watch.heard = time.monotonic()
-            watch.follow(report, row, display.progress)
+            watch.follow(records.metrics, records.row, display.progress)
             outcome = {"status": "completed"}
         except RunFailed as error:
-            reason = {"reason": str(error), "node": error.node, "round": error.round}
+            last_words = str(error)
+            reason = {"reason": last_words, "node": error.node, "round": error.round}
             outcome = {"status": "failed", **reason}
-            roster.stop_all(str(error))
         except KeyboardInterrupt:
             outcome["round"] = min(watch.rounds.values())
-            roster.stop_all("the run was interrupted")
         except Exception as error:
-            outcome = {"status": "failed", "reason": f"the coordinator failed: {error!r}"}
-            roster.stop_all(outcome["reason"])
+            last_words = f"the coordinator failed: {error!r}"
+            outcome = {"status": "failed", "reason": last_words}
             raise
         finally:
             with uninterrupted():
+                if outcome["status"] != "completed":
+                    roster.stop_all(last_words)
                 display.close()
                 if nodes is not None:
                     nodes.end()
                 seconds["total"] = time.monotonic() - began
-                summary = summarise(blueprint, watch.collection, outcome, seconds, warnings)
-                directory.close(summary)
-                if events is not None:
-                    events.close()
-                report_on(folder)
+                told = records.warnings
+                summary = summarise(blueprint, watch.collection, outcome, seconds, told)
+                records.close(summary)
     finally:
         wire.close(FAREWELL)
     return summary
-
-
-def report_on(folder: Path) -> None:
-    """Writes the run's report; a run that has come to its end does not fail because of it."""
-    try:
-        write_report(folder)
-    except Exception as error:
-        log.warning("no report: %s", error)
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from lppa.coordinator.display import choose_display, print_results
 from lppa.coordinator.launch import stop_fork_server, warm_up
 from lppa.coordinator.options import settings_options
 from lppa.coordinator.plan import make_blueprint
-from lppa.coordinator.run import report_on, run_local
+from lppa.coordinator.records import report_on
+from lppa.coordinator.run import run_local
 from lppa.coordinator.rundir import check_free, default_folder
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import platform
+import secrets
 import time
 from importlib import metadata
 from pathlib import Path
@@ -24,9 +25,10 @@ PACKAGES = ("lppa", "torch", "numpy", "pyzmq", "msgpack")
 
 def default_name(settings: Settings) -> str:
     """A name that says when and what."""
-    now = time.time()
-    moment = time.strftime("%Y%m%d-%H%M%S", time.localtime(now)) + f"-{int(now * 1000) % 1000:03d}"
-    return f"{moment}-{settings.rule}-{Path(settings.dataset).stem}"
+    moment = time.strftime("%Y%m%d-%H%M%S")
+    # Two runs that start at the same moment are not to choose the same.
+    token = secrets.token_hex(2)
+    return f"{moment}-{token}-{settings.rule}-{Path(settings.dataset).stem}"
 
 
 def default_folder(settings: Settings) -> Path:

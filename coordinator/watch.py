@@ -97,7 +97,8 @@ class Watch:
 
     def _look_for_failures(self) -> None:
         dead = {n: why for n, why in self.deaths().items() if n not in self.collection.done}
-        silent = time.monotonic() - self.heard > self.timeout + GRACE
+        # Nodes have their own deadlines: they name who is lost, and should come first.
+        silent = time.monotonic() - self.heard > 2 * self.timeout + GRACE
         if not self.failures and not dead and not silent:
             return
         if self.failed_at is None:

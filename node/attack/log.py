@@ -60,6 +60,8 @@ class LogWriter:
             view = memoryview(frame).cast("B")
             self.file.write(LENGTH.pack(view.nbytes))
             self.file.write(view)
+        # A node that is killed leaves all that it has heard by then.
+        self.file.flush()
 
     def close(self) -> None:
         """Ends the log."""
