@@ -15,7 +15,6 @@ import torch
 import zmq
 from processes import (
     PATIENCE,
-    Started,
     eventually,
     ignores,
     is_asleep,
@@ -40,12 +39,6 @@ EVERY = 10
 # With some latency: without it, a report that is late by a moment is late by many rounds.
 SLOWLY = ("--eval-every", EVERY, "--latency", 50, "--timeout", PATIENCE)
 ENDLESS = ("--dataset", "quadratic", "--rounds", 1_000_000, *SLOWLY)
-
-
-@pytest.fixture
-def started(tmp_path):
-    with Started(tmp_path) as started:
-        yield started
 
 
 def reporters(out):

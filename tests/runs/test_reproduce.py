@@ -7,7 +7,7 @@ import signal
 
 import pytest
 from click.testing import CliRunner
-from processes import Started, eventually
+from processes import eventually
 
 from lppa.coordinator.cli import main
 from lppa.coordinator.reproduce.cells import read_results
@@ -15,12 +15,6 @@ from lppa.coordinator.reproduce.experiments import DP, DSGT, EXPERIMENTS, LPPA, 
 from lppa.coordinator.reproduce.sizes import TINY
 
 PLAN = Plan(TINY, "paper", (1,), ("digits",))
-
-
-@pytest.fixture
-def started(tmp_path):
-    with Started(tmp_path) as started:
-        yield started
 
 
 def finished(out):

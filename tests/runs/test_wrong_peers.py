@@ -1,0 +1,257 @@
+"""Books, keys and peers that do not fit are told in one line, and nobody takes part."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import socket
+import subprocess
+
+import pytest
+from processes import COMMANDS, PATIENCE, changed, eventually, read_summary, run_command
+from refusals import assert_refused
+
+from lppa.protocol.book import host_of, write_key
+from lppa.protocol.network import NetworkLinks
+from lppa.protocol.sockets import new_keys
+
+TINY = ("--dataset", "quadratic", "--rounds", "3", "--timeout", str(PATIENCE))
+
+
+# --- the address book ---------------------------------------------------------------------------
+
+
+def double_id(content):
+    content["nodes"][1]["id"] = 0
+
+
+def broken_key(content):
+    content["secure"] = True
+    content["coordinator"]["public_key"] = " " * 40
+
+
+@pytest.mark.parametrize("command", ["lppa-node --id 0", "lppa-coordinator"])
+@pytest.mark.parametrize(
+    ("spoil", "reason"), [(double_id, "node 0 is there twice"), (broken_key, "key")]
+)
+def test_a_book_that_is_wrong_is_refused_by_everybody(started, peers, command, spoil, reason):
+    other = changed(peers, spoil)
+    ended = started.quick(*command.split(), "--peers", other).end()
+    assert_refused(started, ended, reason)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("{", id="cut off"),
+        pytest.param("[]", id="a list"),
+        pytest.param('{"run": 1}', id="no nodes"),
+        pytest.param("[" * 100_000, id="too deep"),
+        pytest.param("9" * 5000, id="too great a number"),
+    ],
+)
+def test_a_book_that_is_malformed_is_refused(started, tmp_path, text):
+    book = tmp_path / "peers.json"
+    book.write_text(text)
+    ended = started.quick("lppa-node", "--id", 0, "--peers", book).end()
+    assert_refused(started, ended, "peers.json")
+
+
+@pytest.mark.parametrize("node", [2, -1, 10**30])
+def test_an_id_that_is_not_in_the_book_is_refused_before_pytorch_is_there(started, peers, node):
+    ended = started.quick("lppa-node", "--id", node, "--peers", peers).end()
+    assert_refused(started, ended, f"no node {node} in peers.json: it has 0 to 1")
+
+
+# --- keys ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "key"),
+    [("lppa-node --id 1", "node-1.key"), ("lppa-coordinator", "coordinator.key")],
+)
+def test_without_its_key_file_nobody_falls_back_to_clear_text(started, secure, command, key):
+    (secure.parent / "keys" / key).unlink()
+    ended = started.quick(*command.split(), "--peers", secure).end()
+    assert_refused(started, ended, rf"{key} cannot be read .*links are encrypted")
+
+
+def test_the_key_of_another_node_is_refused(started, secure):
+    ended = started.node(0, secure, "--key", secure.parent / "keys" / "node-1.key").end()
+    assert_refused(started, ended, "not that of node 0 in peers.json")
+
+
+def test_a_key_that_others_can_read_is_refused(started, secure):
+    (secure.parent / "keys" / "node-1.key").chmod(0o640)
+    ended = started.quick("lppa-node", "--id", 1, "--peers", secure).end()
+    assert_refused(started, ended, "can be read by others")
+
+
+def stranger_of(secure):
+    """Node 0 with a key of its own making, in a book that nobody else has."""
+    keys = new_keys()
+    write_key(secure.parent / "stranger.key", keys.secret)
+    book = changed(secure, lambda content: content["nodes"][0].update(public_key=keys.public))
+    return book, secure.parent / "stranger.key"
+
+
+def test_a_key_that_the_coordinator_does_not_know_is_refused(started, secure, tmp_path):
+    coordinator = started.coordinator(secure, tmp_path / "run", *TINY)
+    book, key = stranger_of(secure)
+    ended = started.node(0, book, "--key", key, "--timeout", PATIENCE).end()
+    assert ended.code == 2, ended
+    assert "do not accept each other's keys" in ended.errors[0]
+    assert "Traceback" not in ended.err
+    assert coordinator.poll() is None, "the coordinator still waits for the right one"
+
+
+def test_a_book_with_another_key_of_the_coordinator_says_that_it_is_the_key(
+    started, secure, tmp_path
+):
+    started.coordinator(secure, tmp_path / "run", *TINY)
+    key = new_keys().public
+    book = changed(secure, lambda content: content["coordinator"].update(public_key=key))
+    ended = started.node(0, book, "--timeout", PATIENCE).end()
+    assert ended.code in (1, 2), ended
+    assert "Traceback" not in ended.err
+    assert "key" in ended.errors[0], ended
+
+
+def run_node_slow_to_greet(gate, *given):
+    """The life of `lppa-node` that greets nobody before a file is there; runs in the child."""
+    honest = NetworkLinks.handshake
+
+    def handshake(self, fingerprint):
+        eventually(gate.exists)
+        honest(self, fingerprint)
+
+    NetworkLinks.handshake = handshake
+    run_command(*given)
+
+
+@pytest.mark.slow
+def test_neighbours_with_different_keys_for_one_node_name_each_other(started, secure, tmp_path):
+    """Node 1's book has another key for node 0 than the coordinator's and node 0's own."""
+    out = tmp_path / "run"
+    coordinator = started.coordinator(secure, out, *TINY)
+    book, _ = stranger_of(secure)
+    # Both find out; whoever does first ends the run for the other, and here that is node 0.
+    slow = {"life": run_node_slow_to_greet, "given": (started.gate,)}
+    second = started.node(1, book, "--out", out, **slow)
+    first = started.node(0, secure, "--out", out).end()
+    started.let_go_on()
+    second, coordinator = second.end(), coordinator.end()
+    assert (first.code, second.code, coordinator.code) == (1, 1, 1)
+    assert "node 1 turned down the key of node 0" in first.err
+    assert "Traceback" not in first.err + second.err + coordinator.err
+    summary = read_summary(out)
+    assert (summary["status"], summary["round"]) == ("failed", 0)
+    assert "key" in summary["reason"], summary
+
+
+# --- who is there -------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_coordinator_that_is_not_there_is_named_with_its_address(started, peers):
+    where = json.loads(peers.read_text())["coordinator"]["endpoint"]
+    ended = started.command("lppa-node", "--id", 0, "--peers", peers, "--timeout", 1).end()
+    assert_refused(started, ended, f"no coordinator answered at {where} for 1 s", code=1)
+
+
+@pytest.mark.parametrize("who", ["coordinator", "node 0"])
+def test_a_port_in_use_is_named(started, peers, who, tmp_path):
+    content = json.loads(peers.read_text())
+    endpoint = (content["coordinator"] if who == "coordinator" else content["nodes"][0])["endpoint"]
+    with socket.create_server((host_of(endpoint), int(endpoint.rpartition(":")[2]))):
+        if who == "coordinator":
+            ended = started.quick("lppa-coordinator", "--peers", peers, *TINY).end()
+        else:
+            ended = started.node(0, peers, "--timeout", 1).end()
+    assert_refused(started, ended, f"{who} cannot listen on {endpoint}")
+
+
+def read_terminal(descriptor):
+    """All that was written to a terminal whose other end is closed by now."""
+    parts = []
+    # The end is an error on Linux, and nothing at all on other systems.
+    with contextlib.suppress(OSError):
+        while part := os.read(descriptor, 1 << 16):
+            parts.append(part)
+    return b"".join(parts).decode()
+
+
+def test_on_a_terminal_an_error_has_a_line_of_its_own_and_the_cursor_comes_back(peers):
+    endpoint = json.loads(peers.read_text())["coordinator"]["endpoint"]
+    ours, theirs = os.openpty()
+    with socket.create_server((host_of(endpoint), int(endpoint.rpartition(":")[2]))):
+        argv = [COMMANDS / "lppa-coordinator", "--peers", peers, *TINY]
+        ended = subprocess.run(argv, stderr=theirs, cwd=peers.parent, timeout=PATIENCE, check=False)
+    os.close(theirs)
+    shown = read_terminal(ours)
+    os.close(ours)
+    assert ended.returncode == 2
+    assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h"), "a hidden cursor is shown again"
+    assert re.search(r"(^|[\n\r]|\x1b\[2K)error: the coordinator cannot listen", shown)
+
+
+@pytest.mark.slow
+def test_nodes_that_do_not_come_are_named(started, peers, tmp_path):
+    out = tmp_path / "run"
+    # Before the coordinator, whose timeout is short.
+    node = started.node(0, peers, "--out", out, "--timeout", PATIENCE)
+    coordinator = started.coordinator(peers, out, *TINY, "--timeout", 8)
+    ended = coordinator.end()
+    assert ended.code == 1
+    assert ended.errors == ["error: the run failed: node 1 did not come within 8 s"]
+    summary = read_summary(out)
+    assert (summary["status"], summary["node"], summary["round"]) == ("failed", 1, 0)
+    ended = node.end()
+    assert ended.code == 1
+    assert ended.errors == ["error: node 1 did not come within 8 s"]
+
+
+def test_a_node_of_another_run_is_refused_with_both_names(started, peers, tmp_path):
+    coordinator = started.coordinator(peers, tmp_path / "run", *TINY)
+    run = json.loads(peers.read_text())["run"]
+    ended = started.node(0, changed(peers, lambda content: content.update(run="last-week"))).end()
+    assert ended.code == 2, ended
+    assert "Traceback" not in ended.err
+    assert run in ended.errors[0]
+    assert "last-week" in ended.errors[0]
+    assert coordinator.poll() is None
+
+
+def test_a_second_node_with_one_id_is_refused_by_name_and_the_first_goes_on(
+    started, peers, tmp_path
+):
+    def other_ports(content):
+        """So that a second process with one id gets as far as the coordinator."""
+        for node in content["nodes"]:
+            node["endpoint"] = f"tcp://127.0.0.1:{started.ports.hold()}"
+
+    out = tmp_path / "run"
+    coordinator = started.coordinator(peers, out, *TINY)
+    first = started.node(0, peers, "--out", out)
+    coordinator.says("waiting for node 1")
+    same_port = started.node(0, peers, "--out", tmp_path / "same").end()
+    assert same_port.code == 2
+    assert "node 0 cannot listen on" in same_port.errors[0]
+    other = changed(peers, other_ports)
+    refusal = f"refuses node 0: node 0 is here already, as process {first.pid} on "
+    before = started.node(0, other, "--out", tmp_path / "other").end()
+    assert before.code == 2
+    assert refusal in before.errors[0]
+    second = started.node(1, peers, "--out", out, **started.held(2))
+    eventually(lambda: (out / "nodes" / "1").exists(), what="the run has begun")
+    during = started.node(0, other, "--out", tmp_path / "other").end()
+    assert during.code == 2
+    assert refusal in during.errors[0]
+    started.let_go_on()
+    assert [node.end().code for node in (first, second, coordinator)] == [0, 0, 0]
+    assert read_summary(out)["status"] == "completed"
+    assert not (tmp_path / "other").exists()
+    assert not (tmp_path / "same").exists()
