@@ -69,10 +69,11 @@ class Expander:
         return self._sum(terms, t, self.size)
 
     def _sum(self, terms: Iterable[tuple[int, bytes]], t: int, size: int) -> np.ndarray:
-        sums = np.zeros(size, np.int64)
+        streams = [(sign, keystream(seed, t)) for sign, seed in terms]
+        # No draw reaches 2^22 steps, so that this many of them cannot run over.
+        sums = np.zeros(size, np.int32 if len(streams) < 512 else np.int64)
         if self.beta == 0.0:
             return sums
-        streams = [(sign, keystream(seed, t)) for sign, seed in terms]
         work = _Work()
         for first in range(0, size, CHUNK):
             part = sums[first : first + CHUNK]
@@ -95,7 +96,9 @@ class Expander:
         """
         drawn = self._sum([(1, seed)], 0, min(self.size, COMMITTED))
         about = f"lppa noise {self.distribution} {self.beta.hex()} {self.size}".encode()
-        return hashlib.sha256(about + hashlib.sha256(seed).digest() + drawn.tobytes()).digest()
+        return hashlib.sha256(
+            about + hashlib.sha256(seed).digest() + drawn.astype("<i4").tobytes()
+        ).digest()
 
     def _draws(self, stream: CipherContext, work: _Work) -> np.ndarray:
         """The next chunk of draws; overwritten by the next call."""
