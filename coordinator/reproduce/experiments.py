@@ -80,8 +80,8 @@ class Plan:
             "eval_every": self.size.eval_every,
             "eval_samples": self.size.image_tests if image else 0,
         }
-        if self.size.lr is not None:
-            told["lr"] = self.size.lr
+        if dataset in dict(self.size.steps):
+            told["lr"] = dict(self.size.steps)[dataset]
         return self._cell(dataset, nodes, {**told, **changes}, variant, seed)
 
     def attacked(

@@ -57,8 +57,8 @@ class Size:
     """Rounds whose messages are attacked for the curve over rounds."""
     reading: str = "paper"
     """The reading that is taken where none is asked for."""
-    lr: float | None = None
-    """The step of training runs; None: the reading's."""
+    steps: tuple[tuple[str, float], ...] = ()
+    """λ of training runs by data set; the reading's where there is none."""
     copies: tuple[tuple[str, Rows], ...] = ()
     other_copies: Rows = None
 
@@ -101,7 +101,7 @@ QUICK = Size(
     attack_seeds=1,
     curve_rounds=(0, 1, 8),
     reading="stable",
-    lr=0.02,
+    steps=(("mnist", 0.02),),
     copies=(("digits", None),),
     other_copies=(1500, 500),
 )
