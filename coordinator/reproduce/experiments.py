@@ -133,7 +133,9 @@ class Plan:
         seed: int,
         attack: Attack | None = None,
     ) -> Cell:
-        settings = {**READINGS[self.reading], **FIXED, **told}
+        # Attacks are on the paper's setting in every reading: they are not about stability.
+        reading = self.reading if attack is None else "paper"
+        settings = {**READINGS[reading], **FIXED, **told}
         settings |= {"rule": variant.rule, "noise_every": variant.noise_every, "seed": seed}
         if variant is DSGT:
             # What has no influence is no part of the key: one DSGT run serves every β.

@@ -42,9 +42,24 @@ def test_a_cell_survives_the_way_to_its_worker():
         assert from_spec(cell.spec()).key == cell.key
 
 
-def test_sizes_and_readings_never_share_a_cell():
-    keys = [{cell.key for cell in all_cells(plan, list(EXPERIMENTS))} for plan in plans()]
+def keys_of(plan, attacked):
+    cells = all_cells(plan, list(EXPERIMENTS))
+    return {cell.key for cell in cells if (cell.attack is not None) == attacked}
+
+
+def test_sizes_and_readings_never_share_a_training_run():
+    keys = [keys_of(plan, attacked=False) for plan in plans()]
     assert len(set.union(*keys)) == sum(map(len, keys))
+
+
+def test_readings_share_all_attacks_and_sizes_share_none():
+    one, other = (
+        [keys_of(Plan(size, reading, (1, 2), ("mnist",)), attacked=True) for reading in READINGS]
+        for size in (FULL, QUICK)
+    )
+    assert one[0] == one[1]
+    assert other[0] == other[1]
+    assert not one[0] & other[0]
 
 
 @pytest.mark.parametrize(
