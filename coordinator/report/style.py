@@ -40,7 +40,7 @@ dd { margin: 0; font-size: 1.3rem; font-weight: 600; line-height: 1.3; }
 dd.note { font-weight: 400; font-size: .78rem; }
 .charts, .gallery { display: grid; gap: 12px;
   grid-template-columns: repeat(auto-fill, minmax(min(340px, 100%), 1fr)); align-items: start; }
-.maps { grid-template-columns: repeat(auto-fill, minmax(min(270px, 100%), 1fr)); }
+.maps { grid-template-columns: repeat(auto-fill, minmax(min(340px, 100%), 1fr)); }
 .gallery { grid-template-columns: repeat(auto-fill, minmax(min(520px, 100%), 1fr)); }
 figure { display: flex; flex-direction: column; gap: 8px; }
 .charts > figure { height: 100%; }
