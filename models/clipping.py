@@ -55,5 +55,6 @@ def _rows(x: Tensor, y: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
             x.col_indices()[first:last],
             x.values()[first:last],
             (1, x.shape[1]),
+            check_invariants=False,
         )
         yield row, y[k : k + 1]

@@ -10,35 +10,16 @@ import sys
 import uuid
 
 import pytest
+from attacking import LENET, attacked
 from click.testing import CliRunner
 from processes import MARK, Started, eventually, marked
 
 from lppa.coordinator.cli import main
 
-VICTIM = {
-    "model": "lenet",
-    "batch": 1,
-    "local_steps": 1,
-    "rounds": 3,
-    "normalize": False,
-    "init": "independent",
-    "mixing": "combine-then-adapt",
-    "weights": "random",
-    "reveal_batches": True,
-    "seed": 1,
-}
-
-
-def attacked(folder, attacks, *options):
-    argv = ["attack", str(folder), "--attack", attacks, "--json", "-q", *options]
-    result = CliRunner().invoke(main, argv)
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
-
 
 def test_without_noise_a_neighbour_sees_the_first_image(local_run):
-    run = local_run(attackers=(3,), rule="dsgt", **VICTIM)
-    (result,) = attacked(run.folder, "idlg")
+    run = local_run(attackers=(3,), rule="dsgt", **LENET)
+    (result,) = attacked(run, "idlg")
     assert result["score"]["psnr"] > 25
     assert result["score"]["label_accuracy"] == 1
     assert result["picture"] == "naive-idlg-by-3-on-0-round-0.png"
@@ -46,24 +27,24 @@ def test_without_noise_a_neighbour_sees_the_first_image(local_run):
 
 
 def test_the_attack_does_not_need_the_truth_and_finds_the_same_without_it(local_run):
-    run = local_run(attackers=(3,), rule="dsgt", **VICTIM)
-    (scored,) = attacked(run.folder, "idlg", "--restarts", "1")
+    run = local_run(attackers=(3,), rule="dsgt", **LENET)
+    (scored,) = attacked(run, "idlg", "--restarts", "1")
     shutil.rmtree(run.folder / "nodes" / "0")
-    (blind,) = attacked(run.folder, "idlg", "--restarts", "1")
+    (blind,) = attacked(run, "idlg", "--restarts", "1")
     assert "score" in scored
     assert "score" not in blind
     assert blind["loss"] == scored["loss"]
 
 
 def test_batches_are_revealed_only_when_the_run_is_told_to(local_run):
-    run = local_run(rule="dsgt", **{**VICTIM, "reveal_batches": False})
+    run = local_run(rule="dsgt", **{**LENET, "reveal_batches": False})
     assert not list(run.folder.rglob("batches*"))
 
 
 def test_attackers_work_alone_unless_they_collude_and_results_are_merged(local_run):
-    run = local_run(attackers=(1, 3), rule="lppa", **VICTIM)
+    run = local_run(attackers=(1, 3), rule="lppa", **LENET)
     attacks = "neighbour/labels,collude:1,3/neighbour/labels"
-    results = attacked(run.folder, attacks, "--victim", "all")
+    results = attacked(run, attacks, "--victim", "all")
     assert [(r["attackers"], r["victim"]) for r in results] == [
         *(([1], 0), ([1], 2), ([1], 4)),
         *(([3], 0), ([3], 2), ([3], 4)),
@@ -71,15 +52,15 @@ def test_attackers_work_alone_unless_they_collude_and_results_are_merged(local_r
     ]
     alone, together = results[0]["sigma"], results[-1]["sigma"]
     assert together == pytest.approx(alone * (4 / 6) ** 0.5)
-    (again,) = attacked(run.folder, "neighbour/labels", "--victim", "2", "--attackers", "3")
+    (again,) = attacked(run, "neighbour/labels", "--victim", "2", "--attackers", "3")
     kept = json.loads((run.folder / "attacks" / "summary.json").read_text())
     assert len(kept) == 9
     assert kept[4] == {k: v for k, v in again.items() if k != "run"}
 
 
 def test_an_attacker_that_does_not_hear_the_victim_leaves_it_to_others(local_run):
-    run = local_run(attackers=(1, 2), topology="ring", rule="dsgt", **VICTIM)
-    (result,) = attacked(run.folder, "labels")
+    run = local_run(attackers=(1, 2), topology="ring", rule="dsgt", **LENET)
+    (result,) = attacked(run, "labels")
     assert result["attackers"] == [1]
     one = CliRunner().invoke(main, ["attack", str(run.folder), "--attackers", "2"])
     assert one.exit_code == 2
@@ -87,7 +68,7 @@ def test_an_attacker_that_does_not_hear_the_victim_leaves_it_to_others(local_run
 
 
 def test_what_cannot_be_attacked_is_left_out_when_something_else_can(local_run):
-    run = local_run(attackers=(3,), rule="dsgt", **VICTIM)
+    run = local_run(attackers=(3,), rule="dsgt", **LENET)
     argv = ["attack", str(run.folder), "--attack", "naive/labels,naive/svd", "--json"]
     ended = CliRunner().invoke(main, argv)
     assert ended.exit_code == 0
@@ -96,7 +77,7 @@ def test_what_cannot_be_attacked_is_left_out_when_something_else_can(local_run):
 
 
 def test_runs_that_differ_in_beta_give_curves_over_beta_and_rounds_give_curves_too(local_run):
-    small = {**VICTIM, "model": "mlp"}
+    small = {**LENET, "model": "mlp"}
     runs = [local_run(attackers=(3,), rule="dp", beta=beta, **small) for beta in (0.0, 0.05)]
     argv = ["attack", *(str(run.folder) for run in runs), "--attack", "naive/svd"]
     ended = CliRunner().invoke(main, [*argv, "--rounds", "0,1"])
@@ -130,7 +111,7 @@ def test_a_node_by_hand_records_and_attacks_after_the_run(tmp_path):
 
 
 def test_an_attack_does_not_outlive_the_command_that_started_it(local_run):
-    run = local_run(attackers=(3,), rule="lppa", **VICTIM)
+    run = local_run(attackers=(3,), rule="lppa", **LENET)
     # Many minutes of work after the first, so that its end cannot be a natural one.
     options = ["--attack", "labels,dlg", "--victim", "all", "--restarts", "64", "--float64"]
     call = f"call_lppa('attack', {str(run.folder)!r}, *{options!r})"
@@ -170,7 +151,7 @@ def test_an_attack_does_not_outlive_the_command_that_started_it(local_run):
     ],
 )
 def test_a_wrong_call_is_refused_in_one_line(local_run, options, reason):
-    run = local_run(attackers=(3,), rule="dsgt", **VICTIM)
+    run = local_run(attackers=(3,), rule="dsgt", **LENET)
     result = CliRunner().invoke(main, ["attack", str(run.folder), *options])
     assert result.exit_code == 2
     assert reason in result.stderr

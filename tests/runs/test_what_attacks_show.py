@@ -5,36 +5,14 @@ The same claims as `scripts/attack_figures.sh`, on fewer victims.
 
 from __future__ import annotations
 
-import json
 import os
 
 import pytest
-from click.testing import CliRunner
+from attacking import LENET, PAPER, attacked
 
-from lppa.coordinator.cli import main
 from lppa.node.attack.tables import SUCCESS
 
-PAPER = {
-    "batch": 1,
-    "local_steps": 1,
-    "rounds": 3,
-    "normalize": False,
-    "init": "independent",
-    "mixing": "combine-then-adapt",
-    "weights": "random",
-    "reveal_batches": True,
-    "eval_samples": 50,
-    "seed": 1,
-}
-LENET = {**PAPER, "model": "lenet"}
 MANY = {**PAPER, "batch": 256, "partition": "dirichlet:0.5"}
-
-
-def attacked(run, attack, *options):
-    argv = ["attack", str(run.folder), "--attack", attack, "--json", "-q", *options]
-    result = CliRunner().invoke(main, argv)
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
 
 
 def decibels(results):

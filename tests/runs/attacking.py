@@ -1,0 +1,33 @@
+"""What tests of attacks share: a run in which attacks are at their best, and the attack on it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from click.testing import CliRunner
+
+from lppa.coordinator.cli import main
+
+# The paper's setting with one sample and one step in each message.
+PAPER: dict[str, Any] = {
+    "batch": 1,
+    "local_steps": 1,
+    "rounds": 3,
+    "normalize": False,
+    "init": "independent",
+    "mixing": "combine-then-adapt",
+    "weights": "random",
+    "reveal_batches": True,
+    "eval_samples": 50,
+    "seed": 1,
+}
+LENET = {**PAPER, "model": "lenet"}
+
+
+def attacked(run: Any, attacks: str, *options: str) -> list[dict[str, Any]]:
+    """What `lppa attack` found in a run."""
+    argv = ["attack", str(run.folder), "--attack", attacks, "--json", "-q", *options]
+    result = CliRunner().invoke(main, argv)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
