@@ -48,8 +48,8 @@ Made = tables.Table | figures.Figure
 @click.option(
     "--reading",
     type=click.Choice(list(READINGS)),
-    help="The paper's setting as we read it, or with three changes that make it stable.  "
-    "[default: paper; --quick: stable]",
+    help="The paper's setting as we read it; with three changes that make it stable; with these "
+    "and one local update a round.  [default: paper; --quick: stable]",
 )
 @click.option(
     "--out",

@@ -42,13 +42,15 @@ def test_a_cell_survives_the_way_to_its_worker():
         assert from_spec(cell.spec()).key == cell.key
 
 
-def keys_of(plan, attacked):
-    cells = all_cells(plan, list(EXPERIMENTS))
+def keys_of(plan, attacked, names=tuple(EXPERIMENTS)):
+    cells = all_cells(plan, names)
     return {cell.key for cell in cells if (cell.attack is not None) == attacked}
 
 
 def test_sizes_and_readings_never_share_a_training_run():
-    keys = [keys_of(plan, attacked=False) for plan in plans()]
+    # The one figure that sets the local updates itself is the same in the two stable readings.
+    names = [name for name in EXPERIMENTS if name != "fig-local-epoch"]
+    keys = [keys_of(plan, attacked=False, names=names) for plan in plans()]
     assert len(set.union(*keys)) == sum(map(len, keys))
 
 
@@ -57,8 +59,8 @@ def test_readings_share_all_attacks_and_sizes_share_none():
         [keys_of(Plan(size, reading, (1, 2), ("mnist",)), attacked=True) for reading in READINGS]
         for size in (FULL, QUICK)
     )
-    assert one[0] == one[1]
-    assert other[0] == other[1]
+    assert one[0] == one[1] == one[2]
+    assert other[0] == other[1] == other[2]
     assert not one[0] & other[0]
 
 
