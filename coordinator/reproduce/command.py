@@ -58,7 +58,7 @@ Made = tables.Table | figures.Figure
     show_default=True,
     help="Where finished work, tables and figures go.",
 )
-@click.option("--show", is_flag=True, help="Run nothing; show what is there.")
+@click.option("--show", is_flag=True, help="Run nothing; write and show what is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 @verbosity
 @show_errors
@@ -96,9 +96,10 @@ def reproduce(
                 failed = run_cells(missing, store, out, progress)
     made = [make(name, plan, results) for name in wanted]
     suffix = suffix_of(plan)
-    if not show:
-        for one in made:
+    for one in made:
+        if any(cell.key in results for cell in EXPERIMENTS[one.name](plan)):
             write(one, out, suffix)
+    if not show:
         about = json.dumps(about_record(plan, wanted, len(cells)), indent=2)
         write_atomically(out / f"about{suffix}.json", about + "\n")
     missing = [cell for cell in cells if cell.key not in results]

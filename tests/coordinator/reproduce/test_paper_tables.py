@@ -8,7 +8,10 @@ import math
 import statistics
 
 import pytest
+from click.testing import CliRunner
 
+from lppa.coordinator.cli import main
+from lppa.coordinator.reproduce.cells import Store
 from lppa.coordinator.reproduce.drawing import draw
 from lppa.coordinator.reproduce.experiments import DP, DSGT, EXPERIMENTS, LPPA, Plan, all_cells
 from lppa.coordinator.reproduce.figures import MAKERS, noise_figure, plain_points, training_figure
@@ -226,3 +229,17 @@ def test_the_estimate_follows_the_cells_that_are_done(capsys):
 @pytest.mark.parametrize(("seconds", "text"), [(5, "5 s"), (600, "10 min"), (7200, "2.0 h")])
 def test_a_time_is_said_as_people_say_it(seconds, text):
     assert in_time(seconds) == text
+
+
+def test_showing_writes_what_has_begun_and_nothing_else(tmp_path):
+    with Store(tmp_path / "cells.jsonl") as store:
+        store.add(PLAN.training("mnist", LPPA, 1), trained(0.9))
+    argv = ["reproduce", "table1", "table3", "--quick", "--reading", "paper", "--seeds", "3"]
+    argv += ["--datasets", "mnist,digits", "--show", "--out", str(tmp_path)]
+    result = CliRunner().invoke(main, argv)
+    assert result.exit_code == 0, result.output
+    names = {"cells.jsonl", "table1-quick.md", "table1-quick.csv"}
+    assert {file.name for file in tmp_path.iterdir()} == names
+    written = (tmp_path / "table1-quick.md").read_text()
+    assert "| mnist | iid | LPPA | 90.00 |" in written
+    assert "Not complete: 23 cells are missing." in written
