@@ -1,18 +1,13 @@
-"""What happens when somebody dies, hangs, gives up or talks nonsense in the middle of a run."""
+"""What happens when somebody dies, hangs or gives up in the middle of a run."""
 
 from __future__ import annotations
 
 import json
 import os
-import secrets
 import signal
-import threading
 
-import msgpack
-import numpy as np
 import pytest
 import torch
-import zmq
 from processes import (
     PATIENCE,
     eventually,
@@ -25,15 +20,8 @@ from processes import (
     run_talkative_node,
 )
 
-from lppa.coordinator.bootstrap import Roster
 from lppa.coordinator.launch import LocalNodes
-from lppa.coordinator.plan import make_blueprint
 from lppa.coordinator.run import local_book
-from lppa.protocol.book import read_book
-from lppa.protocol.codec import COORDINATOR, encode
-from lppa.protocol.messages import Hello, Model, State, Stop, Waiting
-from lppa.protocol.settings import make_settings
-from lppa.protocol.sockets import Wire, wait_for_any
 
 EVERY = 10
 # With some latency: without it, a report that is late by a moment is late by many rounds.
@@ -328,133 +316,3 @@ def test_a_node_outside_of_its_folder_fails_in_one_line_and_the_run_names_it(sta
     assert good.end().code == 1
     summary = read_summary(out)
     assert (summary["status"], summary["node"], summary["round"]) == ("failed", 1, 0)
-
-
-# --- nonsense -----------------------------------------------------------------------------------
-
-
-def test_two_nodes_with_different_plans_refuse_each_other_by_name(started, tmp_path):
-    """A pretended coordinator hands out two plans."""
-    peers = started.peers(2)
-    book = read_book(peers)
-    nodes = [started.node(i, peers, "--out", tmp_path / "run") for i in range(2)]
-    wire = Wire(book, COORDINATOR, None)
-    try:
-        roster = Roster(wire.inbox(), book.run, 2)
-
-        def all_there():
-            wait_for_any([roster.inbox], 0.05)
-            while (arrival := roster.inbox.receive()) is not None:
-                roster.open(arrival)
-            return not roster.missing
-
-        eventually(all_there, what="both nodes have said hello")
-        for node, lr in enumerate((0.1, 0.2)):
-            settings = make_settings({"dataset": "quadratic", "lr": lr, "seed": 1})
-            roster.send(node, make_blueprint(settings, 2, "run").plan(node))
-        for node, ended in enumerate(process.end() for process in nodes):
-            assert ended.code == 1
-            assert "Traceback" not in ended.err
-            assert f"node {1 - node} follows another plan" in ended.errors[0]
-            assert f"than node {node}" in ended.errors[0]
-    finally:
-        wire.close(0)
-    assert not (tmp_path / "run").exists()
-
-
-def nonsense(run, begun):
-    """Frames that nobody should use: random ones, and ones that are wrong in one thing only.
-
-    When the run has begun there is one kind more: a log has only the first few of each.
-    """
-    fine, size = np.ones(20, np.float32), 20
-    wrong = [
-        encode(State(0, np.full(size, np.nan, np.float32), fine), run, 1),
-        encode(State(1, fine[:7], fine[:7]), run, 1),
-        encode(State(2, fine.astype(np.float64), fine.astype(np.float64)), run, 1),
-        encode(State(3_000, fine, fine), run, 1),
-        encode(State(1, fine, fine), run, 77),
-        encode(State(1, fine, fine), "another run", 1),
-        encode(Stop("because I say so"), run, COORDINATOR),
-        encode(Waiting((1,)), run, 2),
-        encode(Hello("nobody", "nowhere", 1), run, 77),
-        [msgpack.packb({"version": 1}), b""],
-        [b"", b"", b""],
-        [b"\x91" * 3000],
-        [msgpack.packb("lppa")],
-        encode(Model(1, fine), run, 1)[:1],
-    ]
-    for count in range(10**9):
-        yield [secrets.token_bytes(secrets.randbelow(200)) for _ in range(1 + count % 3)]
-        yield wrong[count % len(wrong)]
-        if begun.is_set():
-            yield [msgpack.packb({**msgpack.unpackb(wrong[0][0]), "kind": "later"})]
-
-
-def talk(endpoints, run, begun, enough):
-    """Sends nonsense to all endpoints until it is enough."""
-    context = zmq.Context()
-    sockets = [context.socket(zmq.DEALER) for _ in endpoints]
-    for socket, endpoint in zip(sockets, endpoints, strict=True):
-        socket.connect(endpoint)
-    for frames in nonsense(run, begun):
-        for socket in sockets:
-            if socket.poll(0, zmq.POLLOUT):
-                socket.send_multipart(frames)
-        if enough.wait(0.005):
-            break
-    context.destroy(linger=0)
-
-
-def kinds_dropped(log):
-    """Why messages were dropped, a line of the log each."""
-    return [
-        line.partition("dropped a message from ")[2].partition(": ")[2].rpartition(" (")[0]
-        for line in log.splitlines()
-        if "dropped a message" in line
-    ]
-
-
-def test_nonsense_sent_to_everybody_during_a_run_changes_no_bit(started, tmp_path, local_run):
-    settings = {"dataset": "quadratic", "rounds": 40, "seed": 5, "latency": 20, "timeout": PATIENCE}
-    options = [text for key, value in settings.items() for text in (f"--{key}", value)]
-    peers, out = started.peers(3), tmp_path / "by-hand"
-    book = read_book(peers)
-    endpoints = [peer.endpoint for peer in (*book.nodes, book.coordinator)]
-    begun, enough = threading.Event(), threading.Event()
-    talker = threading.Thread(target=talk, args=(endpoints, book.run, begun, enough))
-    talker.start()
-    try:
-        coordinator = started.coordinator(peers, out, *options)
-        nodes = [started.node(i, peers, "--out", out) for i in range(2)]
-        nodes.append(started.node(2, peers, "--out", out, **started.held(7)))
-        logs = [out / "nodes" / str(i) / "node.log" for i in range(3)]
-
-        def much_dropped():
-            for process in (coordinator, *nodes):
-                assert process.poll() is None, process.err
-            if not all(log.exists() for log in logs):
-                return False
-            begun.set()
-            said = [kinds_dropped(node.err) for node in nodes]
-            return all(len(kinds) > 20 and len(set(kinds)) > 3 for kinds in said) and all(
-                kinds_dropped(log.read_text()) for log in logs
-            )
-
-        eventually(much_dropped, what="every node has heard much nonsense of many kinds")
-        started.let_go_on()
-        ended = [process.end() for process in (*nodes, coordinator)]
-    finally:
-        enough.set()
-        talker.join()
-    assert [process.code for process in ended] == [0, 0, 0, 0], ended
-    assert read_summary(out)["status"] == "completed"
-    undisturbed = local_run(nodes=3, **settings)
-    for i in range(3):
-        state = torch.load(out / "nodes" / str(i) / "state.pt", weights_only=True)
-        for name in ("theta", "gamma"):
-            assert torch.equal(state[name], undisturbed.final(name)[i])
-        dropped = read_lines(out / "nodes" / str(i) / "metrics.jsonl")[-1]["dropped"]
-        assert sum(dropped.values()) > 20
-        assert len(dropped) > 3, "many kinds of nonsense were told apart"
-        assert "dropped a message" in (out / "nodes" / str(i) / "node.log").read_text()
