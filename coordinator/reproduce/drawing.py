@@ -99,11 +99,10 @@ def _curve(axis: Any, panel: Panel, line: Curve) -> None:
     ys = _heights(panel, line)
     mark = MARKS.get(line.name, "D")
     axis.plot(xs, ys, f"{mark}-", color=colour, label=line.name, lw=1.6, ms=4.5, alpha=0.9)
-    # A deviation around a mean; around the medians of attacks that may run away it says nothing.
-    if panel.middle == "mean" and any(s.deviation for _, s in line.points):
-        spread = [s.deviation or 0.0 for _, s in line.points]
-        low = [y - d for y, d in zip(ys, spread, strict=True)]
-        high = [y + d for y, d in zip(ys, spread, strict=True)]
+    # From the least seed to the best: few seeds, and some fall into two camps, so that a deviation
+    # would reach beyond what can be. Of attacks that may run away it would say nothing.
+    if panel.middle == "mean" and any(s.count > 1 for _, s in line.points):
+        low, high = ([getattr(s, end) for _, s in line.points] for end in ("least", "most"))
         axis.fill_between(xs, low, high, color=colour, alpha=0.15, lw=0)
 
 

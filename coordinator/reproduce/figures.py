@@ -243,6 +243,8 @@ def plain_points(figure: Figure) -> list[dict[str, Any]]:
             "mean": s.mean,
             "deviation": s.deviation,
             "median": s.median,
+            "least": s.least,
+            "most": s.most,
             "count": s.count,
         }
         for panel in figure.panels

@@ -22,6 +22,8 @@ class Spread:
     deviation: float | None
     count: int
     median: float
+    least: float
+    most: float
 
 
 def spread(values: Sequence[float]) -> Spread | None:
@@ -31,9 +33,8 @@ def spread(values: Sequence[float]) -> Spread | None:
     # Nothing here may stop at an attack that ran away to infinity.
     finite = all(map(math.isfinite, values))
     deviation = statistics.stdev(values) if len(values) > 1 and finite else None
-    return Spread(
-        math.fsum(values) / len(values), deviation, len(values), statistics.median(values)
-    )
+    mean, median = math.fsum(values) / len(values), statistics.median(values)
+    return Spread(mean, deviation, len(values), median, min(values), max(values))
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ TIMEOUT = 900.0
 DIVERGED = "training diverged"
 SCORES = ("mse_raw", "mse_clamped", "psnr", "ssim", "cosine", "label_accuracy")
 GUESSES = ("zeros", "mean", "start")
+GUESS_SCORES = ("mse_raw", "mse_clamped", "psnr")
 # What of a run's directory is not kept: weights and recorded messages take most of the room.
 BULKY = (".pt", ".log")
 
@@ -135,7 +136,10 @@ def forked_command(argv: list[str], said: Path) -> None:
 
 
 def attack_result(found: dict[str, Any]) -> dict[str, Any]:
-    """What is kept of an attack: its scores, and what guesses without any message get."""
+    """What is kept of an attack: its scores, and what guesses without any message get.
+
+    Not every attack has every score: there is no PSNR for rows of a table.
+    """
     score, guesses = found.get("score", {}), found.get("baselines", {})
     return {
         "attack": found["attack"],
@@ -143,7 +147,7 @@ def attack_result(found: dict[str, Any]) -> dict[str, Any]:
         "round": found["round"],
         **{name: score[name] for name in SCORES if name in score},
         "guesses": {
-            name: {figure: guesses[name][figure] for figure in ("mse_raw", "mse_clamped", "psnr")}
+            name: {kind: guesses[name][kind] for kind in GUESS_SCORES if kind in guesses[name]}
             for name in GUESSES
             if name in guesses
         },

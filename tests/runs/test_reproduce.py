@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 
 import pytest
@@ -90,6 +91,21 @@ def test_whoever_is_stopped_at_any_point_gets_the_same_tables_in_the_end(started
     about = json.loads((stopped / "about-tiny.json").read_text())
     assert about["command"].startswith("lppa reproduce all")
     assert about["versions"]["torch"]
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.skipif("LPPA_DATA" not in os.environ, reason="LPPA_DATA is not set")
+def test_rows_of_a_table_are_attacked_too(started, tmp_path):
+    found = whole(started, tmp_path / "out", "table2", "--datasets", "adult")
+    rows = {(row["rule"], row["attack"]): row for row in found["tables"]["table2"]["rows"]}
+    assert len(rows) == 5
+    for row in rows.values():
+        assert row["attacks"] == 1
+        assert row["raw MSE"] >= 0
+        assert row["mean guess, median"] > 0
+        assert row["PSNR, median"] is None
+    assert rows["DSGT", "naive/svd"]["raw MSE"] < 1e-6 < rows["LPPA", "naive/svd"]["raw MSE"]
 
 
 def test_showing_runs_nothing_and_says_what_is_missing(tmp_path):
