@@ -80,8 +80,8 @@ def _download(urls: Sequence[str], room: Path, place: Path) -> Path:
             reason = " ".join(str(error).split()) or type(error).__name__
     raise WrongUse(
         f"{place.name} is missing from {place.parent} and cannot be downloaded from "
-        f"{' or '.join(urls)} ({reason}): put it there by hand, or choose another data folder with "
-        "--data-dir"
+        f"{' or '.join(urls)} ({reason}): put it there by hand, or name another data folder in "
+        "LPPA_DATA"
     )
 
 
