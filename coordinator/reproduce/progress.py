@@ -185,7 +185,7 @@ def in_words(cell: Cell, result: dict[str, Any]) -> str:
 def in_time(seconds: float) -> str:
     """A length of time as people say it."""
     if seconds < 90:
-        return f"{seconds:.0f} s"
+        return f"{max(seconds, 0.0):.0f} s"  # sums of floats may end a little below zero
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"

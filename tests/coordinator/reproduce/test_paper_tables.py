@@ -226,7 +226,9 @@ def test_the_estimate_follows_the_cells_that_are_done(capsys):
     assert progress.left() == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(5, "5 s"), (600, "10 min"), (7200, "2.0 h")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(-1e-9, "0 s"), (5, "5 s"), (600, "10 min"), (7200, "2.0 h")]
+)
 def test_a_time_is_said_as_people_say_it(seconds, text):
     assert in_time(seconds) == text
 
