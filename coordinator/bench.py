@@ -20,7 +20,7 @@ from typing import Any
 
 from lppa.coordinator.bootstrap import Roster
 from lppa.coordinator.display import Silent
-from lppa.coordinator.launch import LocalNodes, fork_context, stop_fork_server
+from lppa.coordinator.launch import LocalNodes, fork, fork_context, stop_fork_server
 from lppa.coordinator.plan import make_blueprint
 from lppa.coordinator.run import local_book, run_local
 from lppa.protocol.codec import COORDINATOR
@@ -134,6 +134,7 @@ def launch_once(nodes: int) -> float:
         began = time.perf_counter()
         processes = LocalNodes(book, keys[:-1], folder, TIMEOUT)
         try:
+            processes.start()
             while roster.missing:
                 if time.perf_counter() - began > TIMEOUT:
                     raise RunFailed("the nodes did not start")
@@ -212,17 +213,13 @@ MEASURES: dict[str, Callable[[], dict[str, Any]]] = {
 
 def in_processes(calls: list[tuple[str, tuple[Any, ...]]]) -> list[Any]:
     """Calls functions, each named as module:function, all at once in processes of their own."""
-    context = fork_context()
-    pipes, processes = [], []
-    for target, given in calls:
-        ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=call_and_send, args=(target, given, theirs))
-        process.start()
-        theirs.close()
-        pipes.append(ours)
-        processes.append(process)
+    pipes, processes, results = [], [], []
     try:
-        results = []
+        for target, given in calls:
+            ours, theirs = fork_context().Pipe(duplex=False)
+            fork(call_and_send, (target, given, theirs), processes)
+            theirs.close()
+            pipes.append(ours)
         for pipe, (target, _) in zip(pipes, calls, strict=True):
             if not pipe.poll(TIMEOUT):
                 raise RunFailed(f"{target} gave no result within {TIMEOUT:g} s")

@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from lppa.coordinator.signals import postponed
 from lppa.protocol.book import AddressBook
 from lppa.protocol.errors import LppaError, WrongUse
 from lppa.protocol.seeds import derive
@@ -50,6 +51,14 @@ def fork_context() -> multiprocessing.context.ForkServerContext:
     return multiprocessing.get_context("forkserver")
 
 
+def fork(target: Callable[..., None], given: tuple[Any, ...], noted: list[BaseProcess]) -> None:
+    """Starts a process and notes it."""
+    process = fork_context().Process(target=target, args=given)
+    with postponed():
+        process.start()
+        noted.append(process)
+
+
 def stop_fork_server() -> None:
     """It would end with this process; stopped by hand, nothing outlives a command."""
     stop = getattr(forkserver._forkserver, "_stop", None)
@@ -76,7 +85,7 @@ def check_data(settings: Settings, nodes: int, seed: int) -> dict[str, Any] | No
 
 
 class LocalNodes:
-    """The node processes of a local run."""
+    """The node processes of a local run; none before `start`."""
 
     def __init__(
         self,
@@ -86,21 +95,18 @@ class LocalNodes:
         timeout: float,
         attackers: Sequence[int] = (),
     ) -> None:
-        warm_up()
         self.folder = folder
+        self.calls = [
+            (book, node, secret, folder, timeout, node in attackers)
+            for node, secret in enumerate(secrets)
+        ]
         self.processes: list[BaseProcess] = []
-        try:
-            for node, secret in enumerate(secrets):
-                process = fork_context().Process(
-                    target=node_process,
-                    args=(book, node, secret, folder, timeout, node in attackers),
-                    daemon=False,
-                )
-                process.start()
-                self.processes.append(process)
-        except BaseException:
-            self.end(patience=0.0)
-            raise
+
+    def start(self) -> None:
+        """Starts all; whoever calls this calls `end` too, also after an interruption."""
+        warm_up()
+        for call in self.calls:
+            fork(node_process, call, self.processes)
 
     def deaths(self) -> dict[int, str]:
         """Processes that have ended badly, and how."""

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import secrets
 import shutil
-import signal
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +19,12 @@ from lppa.coordinator.launch import LocalNodes, check_data, warm_up
 from lppa.coordinator.metrics import summarise
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.records import Records
+from lppa.coordinator.signals import uninterrupted
 from lppa.coordinator.watch import Watch
 from lppa.protocol.book import AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.sockets import FAREWELL, Wire, new_keys
-
-ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def coordinate(
@@ -37,11 +33,14 @@ def coordinate(
     blueprint: Blueprint,
     folder: Path,
     display: Silent,
-    start_nodes: Callable[[], LocalNodes] | None = None,
+    nodes: LocalNodes | None = None,
     partition: dict[str, Any] | None = None,
     tensorboard: bool = False,
 ) -> dict[str, Any]:
-    """Coordinates one run to its end, whatever that is, and returns its summary."""
+    """Coordinates one run to its end, whatever that is, and returns its summary.
+
+    Nodes that are given are started here, and ended.
+    """
     began = time.monotonic()
     wire = Wire(book, COORDINATOR, secret)
     try:
@@ -49,7 +48,6 @@ def coordinate(
         records = Records(folder, blueprint, display, tensorboard)
         roster = Roster(inbox, book.run, blueprint.nodes)
         seconds = {"total": 0.0, "start": 0.0}
-        nodes = None
         watch = Watch(
             roster,
             blueprint.plan,
@@ -60,7 +58,8 @@ def coordinate(
         last_words = "the run was interrupted"
         try:
             records.begin(blueprint, partition)
-            nodes = start_nodes() if start_nodes else None
+            if nodes is not None:
+                nodes.start()
             bootstrap(
                 roster,
                 blueprint,
@@ -98,20 +97,6 @@ def coordinate(
     return summary
 
 
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Somebody who presses Ctrl-C twice must not leave processes behind."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {s: signal.signal(s, signal.SIG_IGN) for s in ENDINGS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def check_alive(watch: Watch) -> None:
     """A local node that ends before the run has begun will never come."""
     for node, how in watch.deaths().items():
@@ -135,14 +120,9 @@ def run_local(
     private = Path(tempfile.mkdtemp(prefix="lppa-"))
     try:
         book, keys = local_book(blueprint.nodes, private, secure)
-
-        def start_nodes() -> LocalNodes:
-            timeout = blueprint.settings.timeout
-            return LocalNodes(book, keys[:-1], folder.resolve(), timeout, attackers)
-
-        return coordinate(
-            book, keys[-1], blueprint, folder, display, start_nodes, partition, tensorboard
-        )
+        timeout = blueprint.settings.timeout
+        nodes = LocalNodes(book, keys[:-1], folder.resolve(), timeout, attackers)
+        return coordinate(book, keys[-1], blueprint, folder, display, nodes, partition, tensorboard)
     finally:
         shutil.rmtree(private, ignore_errors=True)
 

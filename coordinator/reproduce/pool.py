@@ -18,7 +18,7 @@ from typing import Any
 
 from lppa.coordinator.reproduce.cells import Cell, Store
 from lppa.coordinator.reproduce.progress import Progress
-from lppa.coordinator.run import uninterrupted
+from lppa.coordinator.signals import uninterrupted
 from lppa.protocol.errors import RunFailed, WrongUse
 
 WORKER = (sys.executable, "-c", "from lppa.coordinator.reproduce.work import serve; serve()")

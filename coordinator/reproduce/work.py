@@ -2,7 +2,8 @@
 
 The parent writes requests as lines of JSON to standard input and reads answers from standard
 output; when standard input ends, whatever is being done is stopped and nothing is left behind. That
-is the only way to end a worker, and it works when the parent was killed, too.
+is the only way to end a worker, and it works when the parent was killed, too. A worker is the
+leader of its group of processes: what does not end in time is killed with it.
 
 A worker keeps one fork server for all its cells, so that PyTorch is loaded once.
 """
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from lppa.coordinator.display import Silent
-from lppa.coordinator.launch import fork_context, stop_fork_server
+from lppa.coordinator.launch import fork_context
 from lppa.coordinator.plan import make_blueprint
 from lppa.coordinator.reproduce.cells import Attack, Cell, from_spec
 from lppa.coordinator.reproduce.data import dataset_path, hidden_folder, load
@@ -35,6 +36,7 @@ from lppa.protocol.settings import make_settings
 
 # Long, as it is no part of the result: on a busy machine a peer may be slow.
 TIMEOUT = 900.0
+GRACE = 20.0  # seconds for clearing up
 DIVERGED = "training diverged"
 SCORES = ("mse_raw", "mse_clamped", "psnr", "ssim", "cosine", "label_accuracy")
 GUESSES = ("zeros", "mean", "start")
@@ -212,8 +214,6 @@ def serve() -> None:
     except (KeyboardInterrupt, BrokenPipeError):
         pass
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        stop_fork_server()
         end_group()
 
 
@@ -227,8 +227,10 @@ def _listen(requests: queue.Queue[dict[str, Any] | None]) -> None:
     for line in sys.stdin:
         requests.put(json.loads(line))
     requests.put(None)
-    # The main thread may be in the middle of a run.
+    # The main thread may be in the middle of a run, or deaf for this while it clears one up.
     os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE)
+    end_group()
 
 
 def _interrupt(signum: int, frame: Any) -> None:

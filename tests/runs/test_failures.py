@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 import torch
 from processes import (
     PATIENCE,
     eventually,
+    heeding_ctrl_c,
     ignores,
     is_asleep,
     marked,
@@ -20,8 +22,11 @@ from processes import (
     run_talkative_node,
 )
 
-from lppa.coordinator.launch import LocalNodes
-from lppa.coordinator.run import local_book
+from lppa.coordinator.display import Silent
+from lppa.coordinator.launch import LocalNodes, fork_context
+from lppa.coordinator.plan import make_blueprint
+from lppa.coordinator.run import local_book, run_local
+from lppa.protocol.settings import make_settings
 
 EVERY = 10
 # With some latency: without it, a report that is late by a moment is late by many rounds.
@@ -287,10 +292,31 @@ def test_a_node_that_died_while_others_were_awaited_can_be_started_again(started
     assert read_summary(out)["status"] == "completed"
 
 
+def test_ctrl_c_while_a_node_is_being_started_leaves_none_behind(tmp_path, monkeypatch):
+    """Just when its process exists and nobody has noted that."""
+    kind = fork_context().Process
+    honest, pids = kind.start, []
+
+    def start(self):
+        honest(self)
+        pids.append(self.pid)
+        if len(pids) == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(kind, "start", start)
+    settings = make_settings({"dataset": "quadratic", "timeout": PATIENCE})
+    with heeding_ctrl_c():
+        summary = run_local(make_blueprint(settings, 5, "run"), tmp_path / "run", Silent())
+    assert summary["status"] == "interrupted"
+    assert len(pids) == 2
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
 def test_a_local_node_that_fails_in_an_unforeseen_way_leaves_its_traceback(tmp_path):
     book, keys = local_book(2, tmp_path, secure=False)
     nodes = LocalNodes(book, keys[:-1], tmp_path / "run", timeout="no number")
     try:
+        nodes.start()
         deaths = eventually(lambda: len(nodes.deaths()) == 2 and nodes.deaths())
     finally:
         nodes.end(patience=0)
