@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import logging
+import math
 import multiprocessing
 import os
 import signal
@@ -126,20 +127,25 @@ class LocalNodes:
 
     def end(self, patience: float = GRACE) -> None:
         """Waits for all processes to end, then makes them; every one is reaped."""
-        deadline = time.monotonic() + patience
-        for process in self.processes:
-            process.join(max(0.0, deadline - time.monotonic()))
-        for signal_number in (signal.SIGTERM, signal.SIGKILL):
+        self._wait(patience)
+        for number, seconds in ((signal.SIGTERM, GRACE), (signal.SIGKILL, math.inf)):
             for process in self.processes:
                 if process.exitcode is None:
                     with contextlib.suppress(ProcessLookupError):
-                        os.kill(process.pid, signal_number)
-            deadline = time.monotonic() + GRACE
-            for process in self.processes:
-                process.join(max(0.0, deadline - time.monotonic()))
-        for process in self.processes:
+                        os.kill(process.pid, number)
+            self._wait(seconds)
+        for node, process in enumerate(self.processes):
             process.close()
+            output = output_file(self.folder, node)
+            if output.exists() and output.stat().st_size == 0:
+                output.unlink()
         self.processes = []
+
+    def _wait(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        for process in self.processes:
+            left = max(0.0, deadline - time.monotonic())
+            process.join(left if math.isfinite(left) else None)
 
 
 def describe_exit(code: int) -> str:
@@ -150,7 +156,7 @@ def describe_exit(code: int) -> str:
 
 
 def output_file(folder: Path, node: int) -> Path:
-    """Where a local node's standard output and error go; there only if anything was said."""
+    """Where a local node's standard output and error go; kept only if anything was said."""
     return folder / "nodes" / str(node) / "output.log"
 
 
@@ -179,5 +185,3 @@ def node_process(
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        if output.stat().st_size == 0:
-            output.unlink()

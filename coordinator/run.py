@@ -15,7 +15,7 @@ from typing import Any
 
 from lppa.coordinator.bootstrap import Roster, bootstrap
 from lppa.coordinator.display import Silent
-from lppa.coordinator.launch import LocalNodes, check_data, warm_up
+from lppa.coordinator.launch import GRACE, LocalNodes, check_data, warm_up
 from lppa.coordinator.metrics import summarise
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.records import Records
@@ -87,7 +87,8 @@ def coordinate(
                     roster.stop_all(last_words)
                 display.close()
                 if nodes is not None:
-                    nodes.end()
+                    # Nodes that have not said hello yet cannot hear that it is over.
+                    nodes.end(patience=GRACE if seconds["start"] else 0.0)
                 seconds["total"] = time.monotonic() - began
                 told = records.warnings
                 summary = summarise(blueprint, watch.collection, outcome, seconds, told)

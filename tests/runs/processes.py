@@ -285,6 +285,14 @@ class Started:
         living = {command.pid for command in self.commands if command.poll() is None}
         return living | marked(self.mark)
 
+    def all_end(self, seconds: float = PATIENCE) -> None:
+        """Returns when no process lives any more; says which do if they take too long."""
+        try:
+            eventually(lambda: not self.left(), seconds)
+        except AssertionError:
+            left = {pid: command_line(pid) for pid in self.left()}
+            raise AssertionError(f"still alive after {seconds:g} s: {left}") from None
+
 
 def marked(mark: str) -> set[int]:
     """Living processes with the mark in their environment, from all of /proc."""
@@ -294,6 +302,14 @@ def marked(mark: str) -> set[int]:
             if wanted in (process / "environ").read_bytes().split(b"\0"):
                 found.add(int(process.name))
     return found
+
+
+def command_line(pid: int) -> str:
+    """What a process was started as; nothing if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+    except OSError:
+        return ""
 
 
 def node_pids(run: Path) -> dict[int, int]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from processes import eventually
-
 
 def assert_refused(started, ended, reason, code=2):
     """One line that says why, no traceback, nothing made, nobody left."""
@@ -17,4 +15,4 @@ def assert_refused(started, ended, reason, code=2):
     assert ended.out == ""
     assert list(started.here.iterdir()) == []
     assert list(started.temporary.glob("lppa-*")) == []
-    eventually(lambda: not started.left(), what="no process is left")
+    started.all_end()

@@ -102,7 +102,7 @@ def test_a_node_by_hand_records_and_attacks_after_the_run(tmp_path):
         coordinator = started.coordinator(peers, out, *problem)
         spy = ["--attack", "labels,neighbour/labels", "--victim", "all"]
         nodes = [started.node(i, peers, "--out", out, *(spy if i == 2 else [])) for i in range(3)]
-        ended = [command.end(120) for command in (*nodes, coordinator)]
+        ended = [command.end() for command in (*nodes, coordinator)]
     assert [command.code for command in ended] == [0] * 4, ended
     kept = json.loads((out / "attacks" / "summary.json").read_text())
     assert sorted((r["attack"], r["attackers"], r["victim"]) for r in kept) == [

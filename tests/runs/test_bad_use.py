@@ -141,7 +141,7 @@ def test_two_runs_of_two_side_by_side_warn_complete_and_print_one_json_document_
             assert f"warning: {warning}" in ended.err.splitlines()
     assert len(directories) == 2
     assert list(started.temporary.iterdir()) == []
-    eventually(lambda: not started.left(), what="no process is left")
+    started.all_end()
 
 
 @pytest.mark.parametrize(

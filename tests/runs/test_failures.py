@@ -53,7 +53,7 @@ def start_endless(started, out, *options):
 
 def assert_nothing_left(started, out):
     """No process, no socket folder, no half-written file."""
-    eventually(lambda: not started.left(), what="no process is left")
+    started.all_end()
     assert node_pids(out) == {}
     assert list(started.temporary.iterdir()) == []
     assert [file for file in out.rglob(".*")] == []
@@ -250,7 +250,7 @@ def test_without_its_coordinator_every_node_finishes_with_the_same_bits(
         for name in ("theta", "gamma"):
             assert torch.equal(state[name], undisturbed.final(name)[i])
     assert not (out / "summary.json").exists()
-    eventually(lambda: not started.left(), what="no process is left")
+    started.all_end()
 
 
 @pytest.mark.slow
@@ -267,7 +267,7 @@ def test_three_commands_started_from_scratch_make_an_encrypted_run(started, tmp_
     for i in range(2):
         # On other machines there is no --out of the coordinator: the run's name is the folder's.
         assert last_round(started.here / "runs" / "run", i) == 5
-    eventually(lambda: not started.left(), what="no process is left")
+    started.all_end()
 
 
 def test_a_node_that_died_while_others_were_awaited_can_be_started_again(started, tmp_path):

@@ -32,8 +32,8 @@ def stopped_after(started, out, cells, number, *names):
 
     eventually(far_enough, 300, f"{cells} finished cells")
     command.signal(number)
-    ended = command.end(120)
-    eventually(lambda: not started.left(), 120, "nothing is left behind")
+    ended = command.end()
+    started.all_end()
     return ended
 
 
