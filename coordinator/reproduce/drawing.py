@@ -26,11 +26,15 @@ STYLES = {"DSGT": "-", "mean of public data": ":"}
 
 def draw(figure: Figure, folder: Path, stem: str) -> list[Path]:
     """Writes <stem>.png and <stem>.svg; `folder` is where the figure's pictures are found, too."""
+    from matplotlib import rc_context
+
     drawing = _pictures(figure, folder) if figure.pictures else _panels(figure)
     drawn = []
     for kind, options in (("png", {"dpi": 160}), ("svg", {"metadata": {"Date": None}})):
         content = io.BytesIO()
-        drawing.savefig(content, format=kind, bbox_inches="tight", facecolor="white", **options)
+        # The same results give the same file: names inside an SVG are random without the salt.
+        with rc_context({"svg.hashsalt": stem}):
+            drawing.savefig(content, format=kind, bbox_inches="tight", facecolor="white", **options)
         drawn.append(folder / f"{stem}.{kind}")
         write_atomically(drawn[-1], content.getvalue())
     return drawn

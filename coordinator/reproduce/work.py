@@ -207,8 +207,8 @@ def serve() -> None:
         channel.flush()
 
     requests: queue.Queue[dict[str, Any] | None] = queue.Queue()
-    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     try:
+        threading.Thread(target=_listen, args=(requests,), daemon=True).start()
         while (request := requests.get()) is not None:
             tell(**answer(request, lambda part: tell(part=part)))
     except (KeyboardInterrupt, BrokenPipeError):

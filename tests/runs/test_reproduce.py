@@ -85,6 +85,9 @@ def test_whoever_is_stopped_at_any_point_gets_the_same_tables_in_the_end(started
     for name in EXPERIMENTS:
         for suffix in ("md", "csv") if name.startswith("table") else ("png", "svg", "csv"):
             assert (stopped / f"{name}-tiny.{suffix}").stat().st_size > 50
+    written = {file: file.read_bytes() for file in stopped.glob("*-tiny.*")}
+    assert whole(started, stopped, "all", "--show")["tables"] == found["tables"]
+    assert {file: file.read_bytes() for file in stopped.glob("*-tiny.*")} == written
     assert not list((stopped / "runs").glob("*.part-*"))
     assert {f.name for f in (stopped / "runs").iterdir()} == {".gitignore", *(c.key for c in cells)}
     assert (stopped / "data" / ".gitignore").read_text() == "*\n"
