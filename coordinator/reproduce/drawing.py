@@ -51,11 +51,15 @@ def _new(width: float, height: float) -> Any:
 
 
 def _panels(figure: Figure) -> Any:
-    drawing = _new(5.0 * len(figure.panels) + 0.6, 4.0)
+    drawing = _new(5.0 * len(figure.panels) + 0.6, 4.3)
     drawing.suptitle(_title(figure), color=INK, fontsize=12)
     axes = drawing.subplots(1, len(figure.panels), squeeze=False)[0]
     for axis, panel in zip(axes, figure.panels, strict=True):
         _panel(axis, panel)
+    # One for all panels, and outside of them: there is no place that no curve may need.
+    entries = {name: line for axis in axes for line, name in zip(*_entries(axis), strict=True)}
+    place = {"loc": "outside lower center", "ncols": max(1, len(entries))}
+    drawing.legend(entries.values(), entries.keys(), fontsize=9, frameon=False, **place)
     return drawing
 
 
@@ -79,10 +83,12 @@ def _panel(axis: Any, panel: Panel) -> None:
         axis.set_yscale("log")
     axis.grid(alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)
-    if axis.get_legend_handles_labels()[0]:
-        axis.legend(fontsize=8, frameon=False)
-    else:
+    if not any(_entries(axis)):
         axis.text(0.5, 0.5, "nothing is finished yet", ha="center", transform=axis.transAxes)
+
+
+def _entries(axis: Any) -> tuple[list[Any], list[str]]:
+    return axis.get_legend_handles_labels()
 
 
 def _log_ticks(axis: Any, panel: Panel) -> None:
