@@ -21,6 +21,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from multiprocessing import util
 from pathlib import Path
 from typing import Any
 
@@ -214,11 +215,14 @@ def serve() -> None:
     except (KeyboardInterrupt, BrokenPipeError):
         pass
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         end_group()
 
 
 def end_group() -> None:
     """Ends this process and all that it started: a node that was just being forked, too."""
+    # Where the fork server listens: this is too sudden an end for Python to clear that up.
+    shutil.rmtree(util.get_temp_dir(), ignore_errors=True)
     if os.getpgrp() == os.getpid():
         os.killpg(os.getpid(), signal.SIGKILL)
 

@@ -34,6 +34,7 @@ def stopped_after(started, out, cells, number, *names):
     command.signal(number)
     ended = command.end()
     started.all_end()
+    assert list(started.temporary.iterdir()) == []
     return ended
 
 
@@ -41,6 +42,7 @@ def whole(started, out, *names):
     ended = started.command("lppa", "reproduce", *names, "--tiny", "--out", out, "--json").end(600)
     assert ended.code == 0, ended
     assert not started.left()
+    assert list(started.temporary.iterdir()) == []
     return json.loads(ended.out)
 
 
