@@ -125,7 +125,8 @@ def run_local(
         nodes = LocalNodes(book, keys[:-1], folder.resolve(), timeout, attackers)
         return coordinate(book, keys[-1], blueprint, folder, display, nodes, partition, tensorboard)
     finally:
-        shutil.rmtree(private, ignore_errors=True)
+        with uninterrupted():
+            shutil.rmtree(private, ignore_errors=True)
 
 
 def local_book(nodes: int, private: Path, secure: bool) -> tuple[AddressBook, list[str]]:

@@ -22,6 +22,12 @@ def finished(out):
     return len(read_results(out / "cells.jsonl"))
 
 
+def assert_nothing_temporary(started):
+    """No folder of sockets; Matplotlib may leave one of its own where HOME cannot be written."""
+    kept = [f for f in started.temporary.iterdir() if not f.name.startswith("matplotlib-")]
+    assert kept == []
+
+
 def stopped_after(started, out, cells, number, *names):
     """Starts it, and ends it by a signal when so many cells are finished."""
     command = started.command("lppa", "reproduce", *names, "--tiny", "--out", out)
@@ -34,7 +40,7 @@ def stopped_after(started, out, cells, number, *names):
     command.signal(number)
     ended = command.end()
     started.all_end()
-    assert list(started.temporary.iterdir()) == []
+    assert_nothing_temporary(started)
     return ended
 
 
@@ -42,7 +48,7 @@ def whole(started, out, *names):
     ended = started.command("lppa", "reproduce", *names, "--tiny", "--out", out, "--json").end(600)
     assert ended.code == 0, ended
     assert not started.left()
-    assert list(started.temporary.iterdir()) == []
+    assert_nothing_temporary(started)
     return json.loads(ended.out)
 
 
