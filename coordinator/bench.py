@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -229,12 +230,14 @@ def in_processes(calls: list[tuple[str, tuple[Any, ...]]]) -> list[Any]:
         raise RunFailed(f"{target} ended without a result") from None
     finally:
         for process in processes:
-            process.join(1.0)
+            process.join(1.0 if len(results) == len(calls) else 0.0)
             process.kill()
             process.join()
 
 
 def call_and_send(target: str, given: tuple[Any, ...], pipe: Any) -> None:
     """In the child: calls by name, so that this package imports no other."""
+    # Ctrl-C in a terminal reaches the whole group; the parent decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     module, _, function = target.partition(":")
     pipe.send(getattr(importlib.import_module(module), function)(*given))
