@@ -5,9 +5,7 @@ networks. What attackers know is eliminated before anything is solved: their own
 gradients, the noise on their edges, and every state that they have heard. What is left are few
 rows: what each heard message tells that the earlier ones did not.
 
-Nothing here depends on λ: the first models are unknown, or known, in any unit. Of the gradients
-inside a round, with more than one local step, only their mean is in any message: one unknown,
-called ("local", node, t).
+Nothing here depends on λ: the first models are unknown, or known, in any unit.
 """
 
 from __future__ import annotations
@@ -20,18 +18,13 @@ import numpy as np
 from lppa.models.tracking import Schedule
 
 Terms = Sequence[tuple[float, tuple]]
-"""A target: coefficients and names, of `tracking.gradient_name` or `local_name`."""
+"""A target: coefficients and names, of `tracking.gradient_name`."""
 
 NOT_IDENTIFIABLE = float("inf")
 ROUNDING = 1e-13  # rows shorter than this are none
 RANK = 1e-10  # singular values below this are none, all rows having length 1
 PART_OF = 1e-6  # a target that misses the span of what is known by less is in it
 NO_NOISE = 1e-7  # noise below this, in units of a draw, is none
-
-
-def local_name(node: int, t: int) -> tuple:
-    """The mean of a node's gradients between g^t and g^{t+1}."""
-    return ("local", node, t)
 
 
 @dataclass(frozen=True)
@@ -68,22 +61,21 @@ def view(schedule: Schedule, attackers: Sequence[int]) -> View:
         if ("noise", t) in places:
             add(gamma, 1.0, "noise", t)
         told += [theta[:heard].copy(), gamma[:heard].copy()]
-        if t == schedule.rounds:
-            break
         # Known from here on, so that no later message tells it again.
         theta[:heard] = gamma[:heard] = 0.0
         # λ drops out: θ is counted in units of the first step.
-        step, more = 1.0 / (1.0 + schedule.lam_decay * t), schedule.local_steps - 1
+        step = 1.0 / (1.0 + schedule.lam_decay * t)
         mixed = _mix(mixing, gamma, heard)
         theta = _mix(mixing, theta, heard) - step * (mixed if schedule.adapt_first else gamma)
-        if more:
-            # The extra steps go along γ = mixed + g − g^t, with g one after the other.
-            theta -= step * more * mixed
-            add(theta, -step * more, "local", t)
-            add(theta, step * more, "g", t)
+        if t == schedule.rounds:
+            break
         gamma = mixed
         add(gamma, 1.0, "g", t + 1)
         add(gamma, -1.0, "g", t)
+    for _ in range(schedule.finish):
+        told.append(theta[:heard].copy())
+        theta[:heard] = 0.0
+        theta = _mix(mixing, theta, heard)
     rows = np.concatenate(told)
     fixed = [k for k, name in enumerate(names) if name[0] != "noise"]
     random = [k for k, name in enumerate(names) if name[0] == "noise"]
@@ -136,7 +128,7 @@ class _Crowd:
         heard = listens[sorted(spies)].any(axis=0) & honest
         reached = heard.copy()
         # What is further away than there are rounds never arrives.
-        for _ in range(schedule.rounds):
+        for _ in range(schedule.rounds + schedule.finish):
             reached |= listens[reached].any(axis=0) & honest
         nodes = np.concatenate([np.flatnonzero(heard), np.flatnonzero(reached & ~heard)])
         return cls(nodes, np.flatnonzero(heard), spies)
@@ -187,8 +179,6 @@ def _blocks(schedule: Schedule) -> list[tuple]:
     T = schedule.rounds
     names: list[tuple] = [] if schedule.common_start else [("theta",)]
     names += [("g", t) for t in range(T + 1)]
-    if schedule.local_steps > 1:
-        names += [("local", t) for t in range(T)]
     if schedule.rule == "lppa" or schedule.self_noise > 0:
         names += [("noise", t) for t in range(T + 1) if schedule.noisy(t)]
     return names

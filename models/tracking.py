@@ -22,8 +22,10 @@ RANK = 1e-10  # singular values below this are none, all rows having length 1
 class Schedule:
     """What the coefficients depend on. `W[i, j]` is the weight that i gives j.
 
-    States are sent in the rounds 0 to `rounds`. `beta_own` is the scale of the independent noise
-    that lppa clients add, over that of the noise on edges; `local_steps` the gradients per round.
+    States are sent in the rounds 0 to `rounds`, then θ alone in `finish` more. `lam` is the length
+    of a round's whole step, K·λ with K local steps; a client's gradient is then the mean over its
+    path, which is one unknown as any other. `beta_own` is the scale of the independent noise that
+    lppa clients add, over that of the noise on edges.
     """
 
     W: np.ndarray
@@ -34,8 +36,8 @@ class Schedule:
     lam: float
     rounds: int
     beta_own: float = 0.0
-    local_steps: int = 1
     lam_decay: float = 0.0
+    finish: int = 0
 
     @property
     def nodes(self) -> int:
@@ -52,7 +54,7 @@ class Schedule:
         return t == 0 or (self.noise_every > 0 and t % self.noise_every == 0)
 
     def step(self, t: int) -> float:
-        """λ in round t."""
+        """The length of round t's step."""
         return self.lam / (1.0 + self.lam_decay * t)
 
     @property
@@ -61,26 +63,18 @@ class Schedule:
         return {"dp": 1.0, "lppa": self.beta_own}.get(self.rule, 0.0)
 
 
-def gradient_name(node: int, t: int, step: int = 0) -> tuple:
-    """What the gradients are called: g^t is the one that the state sent in round t was made with.
-
-    Those between g^t and g^{t+1}, with more than one local step, are the steps 1, 2, … after t.
-    """
-    return ("g", node, t, step) if step else ("g", node, t)
-
-
-def local_gradients(schedule: Schedule, node: int, t: int) -> list[tuple]:
-    """The names of a client's gradients in round t, after g^t and up to g^{t+1}, in order."""
-    between = [gradient_name(node, t, s) for s in range(1, schedule.local_steps)]
-    return [*between, gradient_name(node, t + 1)]
+def gradient_name(node: int, t: int) -> tuple:
+    """What gradients are called: g^t is the one that the state sent in round t was made with."""
+    return ("g", node, t)
 
 
 @dataclass(frozen=True)
 class Rows:
     """The messages of all clients as rows over the unknowns: theta[t, i] and gamma[t, i].
 
-    `deviations` has one number per unknown: of noise its standard deviation, in units of that of a
-    draw for an edge; of everything else 0, since nothing is assumed about it.
+    In finishing rounds there is no gamma. `deviations` has one number per unknown: of noise its
+    standard deviation, in units of that of a draw for an edge; of everything else 0, since nothing
+    is assumed about it.
     """
 
     theta: np.ndarray
@@ -106,10 +100,10 @@ class Rows:
 
 
 def messages(schedule: Schedule) -> Rows:
-    """The rows of everything that is sent in rounds 0 to `rounds`."""
+    """The rows of everything that is sent in rounds 0 to `rounds`, and in finishing rounds."""
     n, T = schedule.nodes, schedule.rounds
     names = _unknowns(schedule)
-    theta = np.zeros((T + 1, n, len(names)))
+    theta = np.zeros((T + 1 + schedule.finish, n, len(names)))
     gamma = np.zeros((T + 1, n, len(names)))
     for i in range(n):
         theta[0, i, names["theta", 0 if schedule.common_start else i]] = 1.0
@@ -121,19 +115,18 @@ def messages(schedule: Schedule) -> Rows:
                 gamma[t, sender, place] += 1.0
                 if receiver != sender:
                     gamma[t, receiver, place] -= 1.0
+        mixed, lam = schedule.W @ gamma[t], schedule.step(t)
+        if t < T or schedule.finish:
+            theta[t + 1] = schedule.W @ theta[t]
+            theta[t + 1] -= lam * (mixed if schedule.adapt_first else gamma[t])
         if t == T:
             break
-        mixed, lam = schedule.W @ gamma[t], schedule.step(t)
-        theta[t + 1] = schedule.W @ theta[t] - lam * (mixed if schedule.adapt_first else gamma[t])
         gamma[t + 1] = mixed
         for i in range(n):
-            before = gradient_name(i, t)
-            for number, after in enumerate(local_gradients(schedule, i, t)):
-                if number:
-                    theta[t + 1, i] -= lam * gamma[t + 1, i]
-                gamma[t + 1, i, names[after]] += 1.0
-                gamma[t + 1, i, names[before]] -= 1.0
-                before = after
+            gamma[t + 1, i, names[gradient_name(i, t + 1)]] += 1.0
+            gamma[t + 1, i, names[gradient_name(i, t)]] -= 1.0
+    for t in range(T + 1, T + schedule.finish):
+        theta[t + 1] = schedule.W @ theta[t]
     deviations = np.zeros(len(names))
     for name, place in names.items():
         if name[0] == "noise":
@@ -146,10 +139,8 @@ def _unknowns(schedule: Schedule) -> dict[tuple, int]:
     names: dict[tuple, int] = {}
     for i in range(schedule.nodes):
         names.setdefault(("theta", 0 if schedule.common_start else i), len(names))
-        names[gradient_name(i, 0)] = len(names)
-        for t in range(schedule.rounds):
-            for name in local_gradients(schedule, i, t):
-                names[name] = len(names)
+        for t in range(schedule.rounds + 1):
+            names[gradient_name(i, t)] = len(names)
     for t in filter(schedule.noisy, range(schedule.rounds + 1)):
         if schedule.rule == "lppa":
             for sender, receiver in schedule.edges():
@@ -183,6 +174,10 @@ def known_rows(
         for i in sorted(heard):
             found += [rows.theta[t, i], rows.gamma[t, i]]
             names += [("theta", i, t), ("gamma", i, t)]
+    for t in range(schedule.rounds + 1, schedule.rounds + 1 + schedule.finish):
+        for i in sorted(heard):
+            found.append(rows.theta[t, i])
+            names.append(("theta", i, t))
     for name, place in rows.columns.items():
         own_gradient = own_gradients and name[0] == "g" and name[1] in spies
         own_noise = name[0] == "noise" and (name[1] in spies or name[2] in spies)

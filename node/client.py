@@ -171,7 +171,7 @@ def train(
             learner,
             inject,
             plan.weights,
-            lambda t: settings.lr / (1.0 + settings.lr_decay * t),
+            settings.step,
             settings.rounds,
             learner.steps_per_epoch if steps == "epoch" else steps,
             settings.finish,
@@ -204,7 +204,7 @@ def make_injection(settings: Settings, size: int, neighbours: Neighbours) -> Inj
     rule = make_rule(settings.rule, settings.noise_exchange, shared, neighbours)
     # Independent noise on top is what dp adds, on a scale of its own.
     own = dp(source(settings.beta_own, "own"), neighbours) if settings.beta_own else None
-    return Injection(rule, settings.noise_every, own)
+    return Injection(rule, settings.noisy, own)
 
 
 class Evaluation:

@@ -53,6 +53,7 @@ class DataLearner:
         test: Samples | SparseSamples,
         test_rows: np.ndarray,
         batch: int,
+        steps_per_epoch: int,
         order: np.random.Generator,
         dtype: torch.dtype,
         device: torch.device,
@@ -69,7 +70,7 @@ class DataLearner:
             self.batches = repeat(next(self.batches))
         # Hears the rows of every batch; for runs that reveal them.
         self.on_batch: Callable[[np.ndarray], None] | None = None
-        self.steps_per_epoch = max(1, len(rows) // batch)
+        self.steps_per_epoch = steps_per_epoch
         self.dtype = dtype
         self.device = device
         # The norm that each sample's gradient is held to, and of which order it is.
@@ -163,6 +164,14 @@ def batches(rows: np.ndarray, batch: int, order: np.random.Generator) -> Iterato
             yield shuffled[first : first + batch]
 
 
+def steps_per_epoch(rows: int, nodes: int, batch: int) -> int:
+    """Batches in one pass over a client's share of so many rows, were all shares equal.
+
+    The same for all clients: if steps differed in length, noise would no longer cancel in θ.
+    """
+    return max(1, rows // nodes // batch)
+
+
 def test_rows(count: int, wanted: int, seed: int) -> np.ndarray:
     """All rows, or as many as wanted: drawn at random, the same for every client."""
     if wanted == 0 or wanted >= count:
@@ -190,6 +199,7 @@ def make_learner(
         dataset.test,
         test_rows(len(dataset.test), settings.eval_samples, seed),
         settings.batch,
+        steps_per_epoch(len(dataset.train), nodes, settings.batch),
         stream(seed, "batches", me),
         dtype,
         device,

@@ -122,20 +122,20 @@ def make_rule(name: str, exchange: str, source: NoiseSource, neighbours: Neighbo
 
 
 class Injection:
-    """Applies a rule when noise is due: at the start, and every `every` rounds if that is not 0.
+    """Applies a rule in the rounds in which noise is `due`.
 
     `own` is independent noise that comes on top, which nobody takes away again.
     """
 
-    def __init__(self, rule: Rule, every: int, own: Rule | None = None) -> None:
+    def __init__(self, rule: Rule, due: Callable[[int], bool], own: Rule | None = None) -> None:
         self.rule = rule
-        self.every = every
+        self.due = due
         self.own = own
         self.norm = 0.0
 
     def __call__(self, gamma: Tensor, t: int) -> Tensor:
         """γ with this round's noise in it. The noise enters the state, not only what is sent."""
-        if t > 0 and (self.every == 0 or t % self.every):
+        if not self.due(t):
             return gamma
         noise = self.rule(t)
         if self.own is not None:

@@ -90,7 +90,7 @@ class Settings:
     lr_decay: float = option(0.0, "λ in round t is λ / (1 + DECAY·t).", kind=float, least=0.0)
     local_steps: int | str = option(
         "epoch",
-        "Gradient steps per round, or `epoch` for one pass over the client's data.",
+        "Gradient steps per round, or `epoch` for one pass over a client's share of the data.",
         kind=int,
         least=1,
         words=("epoch",),
@@ -190,6 +190,14 @@ class Settings:
         least=0,
         most=2**62,
     )
+
+    def step(self, t: int) -> float:
+        """λ in round t."""
+        return self.lr / (1.0 + self.lr_decay * t)
+
+    def noisy(self, t: int) -> bool:
+        """Whether noise is due before the states of round t are sent."""
+        return t == 0 or (self.noise_every > 0 and t % self.noise_every == 0)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain values, for JSON and for the plan message."""

@@ -14,13 +14,10 @@ from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.topology import Topology
 from lppa.models.tracking import Schedule
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.settings import QUADRATICS, Settings
+from lppa.protocol.settings import Settings
 
 ROUNDS = 4
 MOST_ROUNDS = 50
-# How many steps an epoch has depends on the data. More than one leak alike: of the gradients inside
-# a round only the mean is in any message, and their number only scales it.
-EPOCH_STEPS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +33,6 @@ class Case:
     def nodes(self) -> int:
         """How many clients there are."""
         return self.topology.nodes
-
-    @property
-    def local_steps(self) -> int:
-        """Gradients per round, as far as settings tell."""
-        steps = self.settings.local_steps
-        if steps != "epoch":
-            return int(steps)
-        return 1 if self.settings.dataset in QUADRATICS else EPOCH_STEPS
 
     @property
     def unit(self) -> str:
@@ -69,8 +58,8 @@ class Case:
             lam=settings.lr,
             rounds=self.rounds,
             beta_own=own,
-            local_steps=self.local_steps,
             lam_decay=settings.lr_decay,
+            finish=min(settings.finish, ROUNDS),
         )
 
 

@@ -86,13 +86,13 @@ def neighbours(schedule: Schedule, node: int) -> set[int]:
 def _needs_all_neighbours(schedule: Schedule) -> bool:
     """Whether all neighbours are the smallest set, without any search.
 
-    With one step a round, all messages are made of θ^0 and e_i^t = g_i^t − g_i^{t−1} + n_i^t. If
+    All messages are made of θ^0 and e_i^t = g_i^t − g_i^{t−1} + n_i^t. If
     every n^t is fresh noise, a combination Σ c_it e_i^t without noise has, for every t, the same
     c_it for all nodes of an honest component. If only g_v is to be left, c_it = c_i,t+1 for all
     other nodes and all t, and so 0 after the last round and before: v must be alone in its
     component, that is, all its neighbours collude.
     """
-    return schedule.local_steps == 1 and noise_in_every_round(schedule)
+    return noise_in_every_round(schedule)
 
 
 def _enough(schedule: Schedule, victim: int) -> set[int]:

@@ -38,9 +38,7 @@ LINES = 24  # of the table; more pairs are grouped by what they learn
 WORDS = {"exact": "EXACT", None: "–"}
 
 
-@click.command(
-    epilog="Example: lppa audit --topology ring -n 5 --rule lppa --noise-every 1 --local-steps 1"
-)
+@click.command(epilog="Example: lppa audit --topology ring -n 5 --rule lppa --noise-every 1")
 @click.option(
     "-n",
     "--nodes",

@@ -48,7 +48,7 @@ def audit(
     from threadpoolctl import threadpool_limits
 
     from lppa.coordinator.audit.collusion import BUDGET, smallest_sets
-    from lppa.coordinator.audit.exposure import exposures, target_names
+    from lppa.coordinator.audit.exposure import TARGETS, exposures
     from lppa.coordinator.audit.noise_law import law
     from lppa.coordinator.audit.verdict import judge
 
@@ -78,7 +78,7 @@ def audit(
         "rounds": case.rounds,
         "beta": settings.beta,
         "beta_own": settings.beta_own,
-        "targets": target_names(schedule),
+        "targets": list(TARGETS),
         "pairs": [e.record() for e in found],
         "smallest": {str(v): None if s is None else list(s) for v, s in colluders.sets.items()},
         "verdict": verdict.sentences,
@@ -100,10 +100,5 @@ def _notes(case: Case, few: bool) -> list[str]:
         notes.append(
             f"With {case.nodes} nodes only {FEW} were looked at as attackers, and {FEW} as victims "
             f"of colluders, over rounds 0 to {case.rounds}; `lppa audit --attackers` looks at any."
-        )
-    if case.settings.local_steps == "epoch" and case.local_steps > 1:
-        notes.append(
-            "An epoch was taken to be more than one step; how many makes no difference to what is "
-            "exact."
         )
     return notes

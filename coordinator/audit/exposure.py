@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lppa.models.leakage import Terms, deviations, local_name, view
+from lppa.models.leakage import Terms, deviations, view
 from lppa.models.tracking import Schedule, gradient_name
 
 TARGETS = {
@@ -19,7 +19,6 @@ TARGETS = {
     "g1": "the second gradient",
     "change": "the change from one gradient to the next, the best over all rounds",
     "telescoped": "the change from the first gradient to the last",
-    "local": "the mean of a round's inner gradients less the gradient before them",
 }
 DRAW = math.sqrt(2.0)  # the standard deviation of one draw of scale β, in units of β
 
@@ -50,22 +49,15 @@ def plain(value: float) -> float | str | None:
     return "exact" if value == 0 else float(f"{value:.8g}")
 
 
-def target_names(schedule: Schedule) -> list[str]:
-    """The targets that a schedule has."""
-    return [name for name in TARGETS if name != "local" or schedule.local_steps > 1]
-
-
 def targets_of(schedule: Schedule, victim: int) -> dict[str, list[Terms]]:
     """By name what is looked for; where there are several, the best counts."""
     g = [gradient_name(victim, t) for t in range(schedule.rounds + 1)]
-    found: dict[str, list[Terms]] = {
+    return {
         "g0": [[(1.0, g[0])]],
         "g1": [[(1.0, after)] for after in g[1:2]],
         "change": [[(1.0, after), (-1.0, before)] for before, after in pairwise(g)],
         "telescoped": [[(1.0, g[-1]), (-1.0, g[0])]] if g[1:] else [],
-        "local": [[(1.0, local_name(victim, t)), (-1.0, g[t])] for t in range(schedule.rounds)],
     }
-    return {name: found[name] for name in target_names(schedule)}
 
 
 def exposures(
@@ -77,7 +69,7 @@ def exposures(
     chosen = [v for v in everyone if v not in spies]
     wanted = [(v, name, terms) for v in chosen for name, terms in _listed(schedule, v)]
     found = deviations(view(schedule, spies), [terms for *_, terms in wanted]) * DRAW
-    best = {v: dict.fromkeys(target_names(schedule), math.inf) for v in chosen}
+    best = {v: dict.fromkeys(TARGETS, math.inf) for v in chosen}
     for (victim, name, _), value in zip(wanted, found, strict=True):
         best[victim][name] = min(best[victim][name], float(value))
     return [Exposure(spies, v, best[v]) for v in chosen]

@@ -125,11 +125,6 @@ def _over_a_run(case: Case) -> str:
             "It holds for the first message only. Later gradients are sent without fresh noise, "
             "so that for the run as a whole no ε holds."
         )
-    if case.local_steps > 1:
-        return (
-            "For the run as a whole no ε holds: with more than one local step, θ shows gradients "
-            "before noise is added to them."
-        )
     if settings.noise == "laplace":
         return (
             "Over a run releases add up: a gradient is in two messages, with + in one and − in "

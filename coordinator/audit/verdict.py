@@ -57,8 +57,6 @@ def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
         steps.append("--noise-every 1")
         if settings.rule != "dp" and settings.noise_exchange != "seed":
             steps.append("--noise-exchange seed")
-    if case.local_steps > 1:
-        steps.append("--local-steps 1")
     told = f"use {' '.join(steps)}" if steps else ""
     surrounded = {e.victim for e in found if neighbours(schedule, e.victim) <= set(e.attackers)}
     if surrounded and settings.rule != "dp" and settings.beta_own == 0:
@@ -91,7 +89,6 @@ def _exact_sentences(case: Case, schedule: Schedule, found: Sequence[Exposure]) 
     for target, what in (
         ("g0", "first gradient"),
         ("change", "gradient change"),
-        ("local", "local gradients, as their mean less the gradient before,"),
     ):
         leaks = [e for e in found if target in e.exact]
         if not leaks:
@@ -114,8 +111,6 @@ def _exact_sentences(case: Case, schedule: Schedule, found: Sequence[Exposure]) 
 
 
 def _why(case: Case, schedule: Schedule, example: Exposure, target: str) -> str:
-    if target == "local":
-        return "θ moves along them before the next noise comes, whatever β is"
     if target == "g0" or noise_in_every_round(schedule):
         alone = neighbours(schedule, example.victim) <= set(example.attackers)
         return (

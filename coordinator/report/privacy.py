@@ -17,7 +17,6 @@ TARGETS = {
     "g1": "second gradient g¹",
     "change": "change g¹ − g⁰, or a later one",
     "telescoped": "change from first to last gradient",
-    "local": "mean inner gradient of a round",
 }
 # name in the files, name on the page, and how it is written
 SCORES = (

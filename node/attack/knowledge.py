@@ -33,6 +33,7 @@ class Knowledge:
 
     plan: Plan
     attackers: set[int]
+    steps: int  # local steps a round
     W: np.ndarray | None = None
     states: dict[tuple[int, int], tuple[Tensor, Tensor]] = field(default_factory=dict)
     noise: dict[tuple[int, int, int], Tensor] = field(default_factory=dict)
@@ -55,8 +56,11 @@ class Knowledge:
 
     def noise_due(self, t: int) -> bool:
         """Whether noise was injected before the states of round t were sent."""
-        every = self.settings.noise_every
-        return self.settings.rule != "dsgt" and (t == 0 or (every > 0 and t % every == 0))
+        return self.settings.rule != "dsgt" and self.settings.noisy(t)
+
+    def samples(self) -> int:
+        """How many examples a gradient is the mean over: those of all steps of a round."""
+        return self.settings.batch * self.steps
 
     def delta(self, sender: int, receiver: int, t: int) -> Tensor | None:
         """The noise on an edge in round t, where it is known."""
@@ -86,8 +90,10 @@ class Knowledge:
         return estimate_row(self, victim, t)
 
 
-def read_knowledge(logs: Sequence[Path], W: np.ndarray | None = None) -> Knowledge:
-    """Pools the logs of the attackers."""
+def read_knowledge(
+    logs: Sequence[Path], W: np.ndarray | None = None, epoch: int | None = None
+) -> Knowledge:
+    """Pools the logs of the attackers. `epoch` is how many steps a pass over the data has."""
     known: Knowledge | None = None
     for path in logs:
         me: int | None = None
@@ -95,7 +101,7 @@ def read_knowledge(logs: Sequence[Path], W: np.ndarray | None = None) -> Knowled
             message = entry.message
             if isinstance(message, Plan):
                 me = _node_of(path)
-                known = known or Knowledge(message, set(), W)
+                known = known or Knowledge(message, set(), _steps(message, epoch), W)
                 known.attackers.add(me)
             elif known is None or me is None:
                 raise WrongUse(f"attack log {path} does not begin with a plan")
@@ -104,6 +110,15 @@ def read_knowledge(logs: Sequence[Path], W: np.ndarray | None = None) -> Knowled
     if known is None:
         raise WrongUse("there is no attack log: run with --attacker, or lppa-node with --attack")
     return known
+
+
+def _steps(plan: Plan, epoch: int | None) -> int:
+    steps = plan.settings["local_steps"]
+    if steps != "epoch":
+        return int(steps)
+    if epoch is None:
+        raise WrongUse("how many steps `--local-steps epoch` has depends on the run's data")
+    return epoch
 
 
 def _node_of(path: Path) -> int:
@@ -131,12 +146,10 @@ def _tensor(array: np.ndarray) -> Tensor:
 def estimate_row(known: Knowledge, victim: int, t: int) -> dict[int, float]:
     """The victim's row of W by least squares from its θ of two rounds: W is no secret.
 
-    Needs one gradient step a round; the attackers must hear all whom the victim listens to.
+    The attackers must hear all whom the victim listens to.
     """
     settings = known.settings
-    if settings.local_steps != 1:
-        raise WrongUse("W can be estimated only with --local-steps 1; the run's W is needed here")
-    lam = settings.lr / (1.0 + settings.lr_decay * t)
+    lam = known.steps * settings.step(t)
     after, _ = known.state(victim, t + 1)
     pick = np.random.default_rng(0).permutation(len(after))[:SAMPLE]
     nodes, columns = known.heard(t), []

@@ -32,7 +32,7 @@ class Naive:
 
     def __call__(self, known: Knowledge, victim: int, t: int) -> Target:
         theta, gamma = known.state(victim, t)
-        return Target(gamma, (Term(1.0, theta, 0),), 0.0, known.settings.batch)
+        return Target(gamma, (Term(1.0, theta, 0),), 0.0, known.samples())
 
 
 class Neighbour:
@@ -47,7 +47,7 @@ class Neighbour:
             raise WrongUse("`neighbour` attacks round 0: later noise has been mixed already")
         theta, gamma = known.state(victim, 0)
         left, sigma = without_known_noise(known, victim, 0, gamma)
-        return Target(left, (Term(1.0, theta, 0),), sigma, known.settings.batch)
+        return Target(left, (Term(1.0, theta, 0),), sigma, known.samples())
 
 
 class Difference:
@@ -66,7 +66,7 @@ class Difference:
         left, sigma = without_known_noise(known, victim, t + 1, change)
         second = 0 if known.settings.batches == "same" else 1
         terms = (Term(1.0, after, second), Term(-1.0, before, 0))
-        return Target(left, terms, sigma, known.settings.batch)
+        return Target(left, terms, sigma, known.samples())
 
 
 class TwoHop:
@@ -79,8 +79,8 @@ class TwoHop:
 
     def __call__(self, known: Knowledge, victim: int, t: int) -> Target:
         settings = known.settings
-        if known.W is None or settings.local_steps == "epoch":
-            raise WrongUse("`two-hop` needs W and a number of --local-steps")
+        if known.W is None:
+            raise WrongUse("`two-hop` needs W")
         beta = max(settings.beta, 1e-6 * settings.beta_own)  # the unit of all deviations
         schedule = Schedule(
             known.W,
@@ -88,10 +88,9 @@ class TwoHop:
             settings.noise_every,
             settings.mixing == "adapt-then-combine",
             settings.init == "common",
-            settings.lr,
+            known.steps * settings.lr,
             min(t + 3, max(round for _, round in known.states)),
             settings.beta_own / beta if beta else 0.0,
-            settings.local_steps,
             settings.lr_decay,
         )
         rows = messages(schedule)
@@ -111,7 +110,7 @@ class TwoHop:
             vector.to(before.dtype),
             (Term(1.0, after, second), Term(-1.0, before, 0)),
             found.deviation * math.sqrt(2.0) * beta,
-            settings.batch,
+            known.samples(),
         )
 
     def _value(self, known: Knowledge, name: tuple) -> Tensor:

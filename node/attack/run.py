@@ -85,15 +85,12 @@ def true_batches(scene: Scene, case: Case, target: Target) -> tuple[Tensor, Tens
         rows = [json.loads(line) for line in path.read_text().splitlines()]
     except OSError:
         return None
-    # The gradient inside γ of round t is the last one that was taken before it was sent.
-    settings = scene.known.settings
-    steps = settings.local_steps
-    if steps == "epoch":
-        steps = (len(rows) - 1) // settings.rounds
-    places = [(case.round + batch) * steps for batch in target.batches]
-    if max(places) >= len(rows):
+    # The gradient inside γ of round t is the mean over all batches of the path before it was sent.
+    steps = scene.known.steps
+    paths = [rows[(case.round + batch) * steps :][:steps] for batch in target.batches]
+    if min(map(len, paths)) < steps:
         return None
-    taken = [scene.dataset.train.take(np.array(rows[k]), scene.about.dtype) for k in places]
+    taken = [scene.dataset.train.take(np.concatenate(p), scene.about.dtype) for p in paths]
     inputs = [x if x.layout == torch.strided else x.to_dense() for x, _ in taken]
     return torch.stack(inputs), torch.stack([y for _, y in taken])
 

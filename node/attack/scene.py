@@ -20,9 +20,10 @@ from lppa.node.attack.log import log_path, read_log
 from lppa.node.attack.names import Attack
 from lppa.node.attack.target import Victim
 from lppa.node.datasets import Dataset, load_dataset
+from lppa.node.learner import steps_per_epoch
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.messages import Plan
-from lppa.protocol.settings import Settings
+from lppa.protocol.settings import Settings, make_settings
 
 log = logging.getLogger("lppa.attack")
 
@@ -112,9 +113,11 @@ def recorded_plans(folder: Path) -> dict[int, Plan]:
 
 def open_scene(folder: Path, attackers: Sequence[int]) -> Scene:
     """Pools the logs of these attackers."""
-    known = read_knowledge([log_path(folder, spy) for spy in attackers], read_weights(folder))
-    settings = known.settings
+    plan = recorded_plans(folder)[attackers[0]]
+    settings = make_settings(plan.settings)
     dataset = load_dataset(settings.dataset, settings.data_dir, normalize=settings.normalize)
+    epoch = steps_per_epoch(len(dataset.train), plan.nodes, settings.batch)
+    known = read_knowledge([log_path(folder, a) for a in attackers], read_weights(folder), epoch)
     return Scene(folder, known, public_knowledge(settings, dataset), dataset)
 
 

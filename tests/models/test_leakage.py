@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lppa.coordinator.sinkhorn import sinkhorn, weight_matrix
 from lppa.coordinator.topology import build_topology
-from lppa.models.leakage import deviations, local_name, view
+from lppa.models.leakage import deviations, view
 from lppa.models.tracking import Schedule, best_estimate, gradient_name, known_rows, messages
 
 
@@ -34,10 +34,6 @@ def first(victim=0):
 
 def change(t=0, victim=0):
     return [(1.0, gradient_name(victim, t + 1)), (-1.0, gradient_name(victim, t))]
-
-
-def local(t=0, victim=0):
-    return [(1.0, local_name(victim, t)), (-1.0, gradient_name(victim, t))]
 
 
 WEIGHTS = pytest.mark.parametrize("weights", ["uniform", "random"])
@@ -92,15 +88,18 @@ def test_what_is_not_identifiable_is_said_to_be_so():
     assert learned(replace(ring, common_start=True), [1], change()) == 0
 
 
-@pytest.mark.parametrize("steps", [2, 3, 20])
-def test_with_local_steps_theta_shows_local_gradients_whatever_the_noise(steps):
-    schedule = schedule_of("full", 5, noise_every=1, local_steps=steps, beta_own=2.0)
-    for t in range(4):
-        assert learned(schedule, [1], local(t)) == 0
-        assert learned(schedule, [1], change(t)) > 1
-    ring = schedule_of("ring", 6, noise_every=1, local_steps=steps)
-    assert learned(ring, [1], local()) == math.inf
-    assert learned(ring, [1, 5], local()) == 0
+def test_finishing_rounds_tell_of_those_who_are_not_heard():
+    # Node 1 of a directed ring hears node 0 alone; what node 2 did is in later averages of θ.
+    ring = schedule_of("directed-ring", 3, rounds=1)
+    for finish, change_of_0, first_of_2, change_of_2 in (
+        (0, math.inf, math.inf, math.inf),
+        (1, 0.0, math.sqrt(2), math.inf),
+        (2, 0.0, math.sqrt(2), 0.0),
+    ):
+        ended = replace(ring, finish=finish)
+        assert learned(ended, [1], change()) == change_of_0
+        assert learned(ended, [1], first(2)) == pytest.approx(first_of_2)
+        assert learned(ended, [1], change(victim=2)) == change_of_2
 
 
 @pytest.mark.parametrize("own", [0.1, 3.0])
@@ -146,26 +145,16 @@ def cases(draw):
         lam=draw(st.sampled_from([0.05, 0.3])),
         rounds=draw(st.integers(1, 4)),
         beta_own=draw(st.sampled_from([0.0, 0.3])) if rule == "lppa" else 0.0,
-        local_steps=draw(st.sampled_from([1, 1, 2, 3])),
         lam_decay=draw(st.sampled_from([0.0, 0.1])),
+        finish=draw(st.sampled_from([0, 0, 1, 3])),
     )
     attackers = draw(st.sets(st.integers(0, nodes - 1), min_size=1, max_size=3))
     return schedule, sorted(attackers)
 
 
-def dense(schedule, rows, known, terms):
-    """The same by writing everything out: there the mean of inner gradients is a sum."""
-    steps = range(1, schedule.local_steps)
-    spelled = [
-        part
-        for coefficient, name in terms
-        for part in (
-            [(coefficient, name)]
-            if name[0] == "g"
-            else [(coefficient / len(steps), gradient_name(*name[1:], s)) for s in steps]
-        )
-    ]
-    found = best_estimate(known, rows, rows.combination(spelled))
+def dense(rows, known, terms):
+    """The same by writing everything out."""
+    found = best_estimate(known, rows, rows.combination(terms))
     return math.inf if found is None else found.deviation
 
 
@@ -179,10 +168,8 @@ def test_the_quick_way_and_the_dense_way_agree_on_random_graphs(case):
     victims = [v for v in range(schedule.nodes) if v not in attackers][:3]
     wanted = [terms for v in victims for terms in (first(v), change(0, v))]
     wanted += [change(schedule.rounds - 1, v) for v in victims]
-    if schedule.local_steps > 1:
-        wanted += [local(0, v) for v in victims]
     quick = deviations(view(schedule, attackers), wanted)
-    slow = np.array([dense(schedule, rows, known, terms) for terms in wanted])
+    slow = np.array([dense(rows, known, terms) for terms in wanted])
     assert np.array_equal(quick == 0, slow == 0)
     assert np.array_equal(np.isinf(quick), np.isinf(slow))
     finite = np.isfinite(quick)

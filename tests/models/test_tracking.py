@@ -84,11 +84,9 @@ def test_the_rows_are_those_of_a_run_with_numbers_in_it():
             theta, gamma = W @ theta - 0.1 * gamma, W @ gamma + change
 
 
-def test_with_local_steps_the_rows_are_those_of_a_run_with_numbers_in_it():
+def test_the_rows_of_finishing_rounds_are_those_of_a_run_with_numbers_in_it():
     W = weight_matrix(build_topology("ring", 4, 1), "random", 3)
-    schedule = Schedule(
-        W, "lppa", 1, True, False, 0.1, 2, beta_own=0.5, local_steps=3, lam_decay=0.2
-    )
+    schedule = Schedule(W, "lppa", 1, True, False, 0.1, 2, beta_own=0.5, lam_decay=0.2, finish=2)
     rows = messages(schedule)
     values = np.random.default_rng(0).normal(size=len(rows.columns))
     at = lambda *name: values[rows.columns[name]]  # noqa: E731
@@ -102,16 +100,16 @@ def test_with_local_steps_the_rows_are_those_of_a_run_with_numbers_in_it():
         gamma += [at("noise", i, i, t) for i in range(4)]
         np.testing.assert_allclose(rows.theta[t] @ values, theta)
         np.testing.assert_allclose(rows.gamma[t] @ values, gamma)
-        if t == 2:
-            break
         lam, gamma = 0.1 / (1 + 0.2 * t), W @ gamma
         theta = W @ theta - lam * gamma
-        for step in (1, 2, 3):
-            if step > 1:
-                theta = theta - lam * gamma
-            name = (t, step) if step < 3 else (t + 1,)
-            new = np.array([at("g", i, *name) for i in range(4)])
+        if t < 2:
+            new = np.array([at("g", i, t + 1) for i in range(4)])
             gamma, g = gamma + new - g, new
+    for t in (3, 4):
+        np.testing.assert_allclose(rows.theta[t] @ values, theta)
+        theta = W @ theta
+    assert len(rows.theta) == 5
+    assert len(rows.gamma) == 3
 
 
 def test_what_all_neighbours_cannot_take_away_is_own_noise():

@@ -12,6 +12,7 @@ import torch
 from lppa.node.expansion import GRID_BITS, Expander
 from lppa.node.noise import Injection, NoiseSource, dp, make_rule
 from lppa.protocol.errors import RunFailed
+from lppa.protocol.settings import Settings
 
 MANY = 400_000
 
@@ -22,7 +23,7 @@ def source(distribution="laplace", beta=0.025, size=1000, dtype=torch.float32, m
 
 
 def injection(rule, noise, world, every, exchange="tensor"):
-    return Injection(make_rule(rule, exchange, noise, world), every)
+    return Injection(make_rule(rule, exchange, noise, world), Settings(noise_every=every).noisy)
 
 
 class Around:
@@ -213,7 +214,7 @@ def test_independent_noise_comes_on_top_and_is_not_that_of_the_edges():
     world = Around(0, (1,), [torch.zeros(1000)])
     edges, own = source(seed=6), source(beta=0.1, seed=6)
     lppa = make_rule("lppa", "tensor", edges, world)
-    with_own = Injection(lppa, 0, dp(own, world))(torch.zeros(1000), 0)
-    without = Injection(lppa, 0)(torch.zeros(1000), 0)
+    with_own = Injection(lppa, lambda t: True, dp(own, world))(torch.zeros(1000), 0)
+    without = Injection(lppa, lambda t: True)(torch.zeros(1000), 0)
     assert torch.allclose(with_own - without, own.draw(0, 0), atol=1e-6)
     assert float((with_own - without).std()) == pytest.approx(0.1 * math.sqrt(2), rel=0.2)

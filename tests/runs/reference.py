@@ -20,8 +20,13 @@ def reference(blueprint):
     size, k = learners[0].size, s.local_steps
     steps = learners[0].steps_per_epoch if k == "epoch" else k
 
-    def gradients(theta):
-        return torch.stack([learners[i].gradient(theta[i]) for i in range(n)])
+    def gradients(theta, c, lam):
+        """The mean gradient of each client along a path of its own that starts at its θ."""
+        x, total = theta, torch.zeros_like(theta)
+        for _ in range(steps):
+            g = torch.stack([learners[i].gradient(x[i]) for i in range(n)])
+            total, x = total + g, x - lam * (g + c)
+        return total / steps
 
     def delta(i, target, t, beta=s.beta, label="edge"):
         expander = Expander(s.noise, beta, size)
@@ -42,21 +47,18 @@ def reference(blueprint):
         return total
 
     theta = torch.stack([learner.start() for learner in learners])
-    g = gradients(theta)
+    lams = [s.lr / (1 + s.lr_decay * t) for t in range(s.rounds + 1)]
+    g = gradients(theta, 0.0, lams[0])
     gamma = g.clone()
     for t in range(s.rounds):
-        lam = s.lr / (1 + s.lr_decay * t)
+        lam = steps * lams[t]
         gamma = gamma + noise(t)
         if s.mixing == "combine-then-adapt":
             theta = W @ theta - lam * gamma
         else:
             theta = W @ (theta - lam * gamma)
-        g_new = gradients(theta)
+        g_new = gradients(theta, W @ gamma - g, lams[t + 1])
         gamma, g = W @ gamma + g_new - g, g_new
-        for _ in range(steps - 1):
-            theta = theta - lam * gamma
-            g_new = gradients(theta)
-            gamma, g = gamma + g_new - g, g_new
     for _ in range(s.finish):
         theta = W @ theta
     return theta, gamma

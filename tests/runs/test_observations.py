@@ -90,11 +90,6 @@ def test_difference_is_exact_against_noise_at_the_start(local_run, mixing, with_
         assert relative_error(target, gradient) < 1e-6
 
 
-def test_difference_is_exact_after_local_steps_too(local_run):
-    known, gradient = spied(local_run, rule="lppa", local_steps=3)
-    assert relative_error(OBSERVATIONS["difference"](known, 0, 1), gradient) < 1e-8
-
-
 def test_noise_in_every_round_leaves_what_the_audit_says(local_run):
     left = []
     for seed in range(6):

@@ -78,7 +78,6 @@ def brute_force(schedule, victim):
     "settings",
     [
         {"topology": "ring", "noise_every": 1},
-        {"topology": "ring", "noise_every": 1, "local_steps": 2},
         {"topology": "directed-ring", "init": "common"},
         {"topology": "directed-ring", "rule": "dp"},
         {"topology": "erdos-renyi:0.5", "noise_every": 1, "weights": "random"},

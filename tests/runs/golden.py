@@ -1,0 +1,121 @@
+"""Runs whose final bits are written down, so that a change that should change nothing can prove it.
+
+Every setting is named, so that new defaults move nothing here. `python tests/runs/golden.py` prints
+the hashes of the code at hand; golden.json has those that were meant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import tempfile
+from itertools import product
+from pathlib import Path
+
+import torch
+
+from lppa.coordinator.display import Silent
+from lppa.coordinator.plan import make_blueprint
+from lppa.coordinator.run import run_local
+from lppa.protocol.settings import make_settings
+
+FILE = Path(__file__).with_suffix(".json")
+COMMON = {
+    "rounds": 6,
+    "lr": 0.05,
+    "lr_decay": 0.0,
+    "batch": 16,
+    "batches": "next",
+    "normalize": True,
+    "partition": "iid",
+    "weights": "random",
+    "noise": "laplace",
+    "beta": 0.05,
+    "beta_own": 0.0,
+    "finish": 0,
+    "eval_every": 100,
+    "eval_samples": 50,
+    "timeout": 300,
+    "device": "cpu",
+    "seed": 11,
+}
+PAPER = {"init": "independent", "mixing": "combine-then-adapt"}
+OURS = {"init": "common", "mixing": "adapt-then-combine"}
+
+
+def cases() -> dict[str, dict]:
+    """By name the settings of each run."""
+    found = {}
+    for rule, topology, steps in product(
+        ("dsgt", "dp", "lppa"), ("full", "directed-ring", "ring"), (1, 3)
+    ):
+        found[f"{rule} {topology} {steps}"] = {
+            **PAPER,
+            "dataset": "digits",
+            "model": "mlp",
+            "rule": rule,
+            "topology": topology,
+            "local_steps": steps,
+            "noise_every": 0,
+            "noise_exchange": "tensor",
+            "dtype": "float32",
+        }
+    for exchange, steps, (data, model, dtype) in product(
+        ("tensor", "seed"),
+        (1, 4),
+        (
+            ("quadratic", "quadratic", "float64"),
+            ("digits", "cnn", "float32"),
+            ("digits", "lenet", "float64"),
+        ),
+    ):
+        found[f"{exchange} {steps} {model}"] = {
+            **OURS,
+            "dataset": data,
+            "model": model,
+            "rule": "lppa",
+            "topology": "full",
+            "local_steps": steps,
+            "noise_every": 1,
+            "noise_exchange": exchange,
+            "dtype": dtype,
+            "beta_own": 0.01,
+            "finish": 2,
+            "lr_decay": 0.1,
+        }
+    return {name: {**COMMON, **settings} for name, settings in found.items()}
+
+
+def machine() -> str:
+    """What the bits of a network depend on besides the code."""
+    return f"torch {torch.__version__} {torch.backends.cpu.get_cpu_capability()}"
+
+
+def final_hash(settings: dict, folder: Path) -> str:
+    """One hash over θ, γ and g of all clients at the end."""
+    nodes = 5
+    blueprint = make_blueprint(make_settings(settings), nodes, folder.name)
+    summary = run_local(blueprint, folder, Silent())
+    assert summary["status"] == "completed", summary
+    digest = hashlib.sha256()
+    for node in range(nodes):
+        state = torch.load(folder / "nodes" / str(node) / "state.pt", weights_only=True)
+        for name in ("theta", "gamma", "g"):
+            digest.update(state[name].numpy().tobytes())
+    return digest.hexdigest()
+
+
+def main() -> None:
+    """Prints the hashes of all runs as JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        hashes = {
+            name: final_hash(settings, Path(folder) / str(k))
+            for k, (name, settings) in enumerate(cases().items())
+        }
+    json.dump({"machine": machine(), "hashes": hashes}, sys.stdout, indent=2)
+    print()
+
+
+if __name__ == "__main__":
+    main()
