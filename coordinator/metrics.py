@@ -19,7 +19,8 @@ from lppa.protocol.messages import Done, Metrics
 SKETCH = 256  # numbers in a sketch
 NORMS = ("gamma_norm", "gradient_norm")
 RESULTS = ("accuracy", "loss")  # None where there is nothing to measure
-EXTRAS = ("noise_to_gradient", "memory")  # may be left out
+# May be left out.
+EXTRAS = ("noise_to_gradient", "memory", "theta_norm", "chance", "dead", "example_rms")
 PHASES = ("compute", "exchange", "eval")
 
 

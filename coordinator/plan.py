@@ -8,11 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from lppa.coordinator.noise_scale import choose_beta
 from lppa.coordinator.sinkhorn import spectral_gap, weight_matrix
 from lppa.coordinator.topology import Topology, build_topology
 from lppa.protocol.messages import Plan
@@ -71,4 +72,6 @@ def make_blueprint(settings: Settings, nodes: int, name: str) -> Blueprint:
     seed = secrets.randbits(31) if settings.seed is None else settings.seed
     topology = build_topology(settings.topology, nodes, derive(seed, "topology"))
     W = weight_matrix(topology, settings.weights, derive(seed, "weights"))
+    if settings.beta == "auto":
+        settings = replace(settings, beta=choose_beta(settings, topology, W))
     return Blueprint(name, settings, seed, topology, W)

@@ -63,6 +63,12 @@ class Schedule:
         return {"dp": 1.0, "lppa": self.beta_own}.get(self.rule, 0.0)
 
 
+def noise_in_every_round(schedule: Schedule) -> bool:
+    """Whether every state that is overheard had fresh noise added to it."""
+    noisy = schedule.rule == "lppa" or schedule.self_noise > 0
+    return noisy and all(schedule.noisy(t) for t in range(schedule.rounds + 1))
+
+
 def gradient_name(node: int, t: int) -> tuple:
     """What gradients are called: g^t is the one that the state sent in round t was made with."""
     return ("g", node, t)

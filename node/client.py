@@ -242,6 +242,7 @@ class Evaluation:
             values = {
                 # JSON has no NaN: a loss that overflowed is not a number to report.
                 **{k: v if v is None or math.isfinite(v) else None for k, v in tested.items()},
+                "theta_norm": float(now.theta.double().norm()),
                 "gradient_norm": g_norm,
                 "gamma_norm": float(now.gamma.double().norm()),
                 "noise_norm": self.inject.norm,

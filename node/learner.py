@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lppa.models.dead import dead_share
 from lppa.models.flat import FlatModel
 from lppa.models.networks import build
 from lppa.models.quadratic import Quadratic, quadratic
@@ -21,6 +22,8 @@ from lppa.protocol.seeds import derive, stream
 from lppa.protocol.settings import QUADRATICS, Settings
 
 TEST_CHUNK = 1000
+FEW = 200  # test rows that tell dead units
+EXAMPLES = 8  # whose gradients are measured one by one
 
 
 class Learner(Protocol):
@@ -36,7 +39,11 @@ class Learner(Protocol):
         """∇L(θ) on the next batch."""
 
     def evaluate(self, theta: Tensor) -> dict[str, float | None]:
-        """Test accuracy (None where there is none) and loss."""
+        """Test accuracy (None where there is none) and loss, and what tells whether they are good.
+
+        `chance` is the accuracy of always the same answer, `dead` the share of units that are zero
+        for all inputs, `example_rms` the size of one example's gradient, the largest of a few.
+        """
 
     def weights(self, theta: Tensor) -> dict[str, Tensor]:
         """θ as a state dict."""
@@ -65,6 +72,8 @@ class DataLearner:
         self.train = train
         self.test = test
         self.test_rows = test_rows
+        self.chance = float(np.bincount(test.y[test_rows]).max() / len(test_rows))
+        self.latest = rows[:0]
         self.batches = batches(rows, batch, order)
         if repeat_first:
             self.batches = repeat(next(self.batches))
@@ -85,6 +94,10 @@ class DataLearner:
         rows = next(self.batches)
         if self.on_batch is not None:
             self.on_batch(rows)
+        self.latest = rows
+        return self._gradient(theta, rows)
+
+    def _gradient(self, theta: Tensor, rows: np.ndarray) -> Tensor:
         x, y = (part.to(self.device) for part in self.train.take(rows, self.dtype))
         if self.clip is not None:
             # Imported late: few runs clip, and it brings a part of PyTorch that all would pay for.
@@ -95,15 +108,28 @@ class DataLearner:
         return g
 
     def evaluate(self, theta: Tensor) -> dict[str, float | None]:
-        """Accuracy and mean cross-entropy over the test rows."""
+        """Accuracy and mean cross-entropy over the test rows; dead units on a few of them."""
         right, loss, count = 0, 0.0, len(self.test_rows)
+        some, _ = self.test.take(self.test_rows[:FEW], self.dtype)
+        self.model.bind(theta)
         for first in range(0, count, TEST_CHUNK):
             x, y = self.test.take(self.test_rows[first : first + TEST_CHUNK], self.dtype)
             y = y.to(self.device)
             logits = self.model.logits(theta, arranged(x.to(self.device)))
             right += int((logits.argmax(1) == y).sum())
             loss += float(torch.nn.functional.cross_entropy(logits, y, reduction="sum"))
-        return {"accuracy": right / count, "loss": loss / count}
+        return {
+            "accuracy": right / count,
+            "loss": loss / count,
+            "chance": self.chance,
+            "dead": dead_share(self.model.module, some.to(self.device)),
+            "example_rms": self._example_rms(theta),
+        }
+
+    def _example_rms(self, theta: Tensor) -> float | None:
+        """The largest root mean square of single gradients, over a few examples of a batch."""
+        sizes = [self._gradient(theta, row) for row in self.latest[:EXAMPLES, None]]
+        return max((float(g.double().square().mean().sqrt()) for g in sizes), default=None)
 
     def weights(self, theta: Tensor) -> dict[str, Tensor]:
         """θ as the network's state dict."""
@@ -138,7 +164,8 @@ class QuadraticLearner:
 
     def evaluate(self, theta: Tensor) -> dict[str, float | None]:
         """How far the mean objective is above its least value."""
-        return {"accuracy": None, "loss": float(self.problem.gap(theta))}
+        loss = float(self.problem.gap(theta))
+        return {"accuracy": None, "loss": loss, **dict.fromkeys(("chance", "dead", "example_rms"))}
 
     def weights(self, theta: Tensor) -> dict[str, Tensor]:
         """θ under its own name."""

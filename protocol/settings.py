@@ -89,7 +89,7 @@ class Settings:
     lr: float = option(0.05, "Step size λ.", kind=float, above=0.0)
     lr_decay: float = option(0.0, "λ in round t is λ / (1 + DECAY·t).", kind=float, least=0.0)
     local_steps: int | str = option(
-        "epoch",
+        20,
         "Gradient steps per round, or `epoch` for one pass over a client's share of the data.",
         kind=int,
         least=1,
@@ -118,18 +118,20 @@ class Settings:
     )
     # -- noise
     noise: str = option("laplace", "Noise distribution.", choices=("laplace", "gaussian"))
-    beta: float = option(
-        0.025,
-        "Noise scale β; both kinds of noise have the standard deviation √2·β.",
+    beta: float | str = option(
+        "auto",
+        "Noise scale β; both kinds of noise have the standard deviation √2·β. auto: as large as "
+        "hides an example of the data, as far as models bear it on this graph.",
         kind=float,
         least=0.0,
         most=1e9,
+        words=("auto",),
     )
     noise_every: int = option(
-        0, "Inject noise every K rounds; 0: at the start only.", kind=int, least=0
+        1, "Inject noise every K rounds; 0: at the start only.", kind=int, least=0
     )
     noise_exchange: str = option(
-        "tensor",
+        "seed",
         "Send the noise itself, or once a 32-byte seed that both ends expand: fresh noise in every "
         "round then costs no bandwidth.",
         choices=NOISE_EXCHANGES,

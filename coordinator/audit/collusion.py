@@ -13,9 +13,8 @@ from itertools import combinations
 
 import numpy as np
 
-from lppa.coordinator.audit.assemble import noise_in_every_round
 from lppa.coordinator.audit.exposure import Exposure, exposures
-from lppa.models.tracking import Schedule
+from lppa.models.tracking import Schedule, noise_in_every_round
 
 BUDGET = 700  # sets that are looked at for one audit
 

@@ -6,9 +6,10 @@ The same for `lppa audit` and for every run; neither prints nor writes anything.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
-from lppa.coordinator.audit.assemble import Case, case_of
+from lppa.coordinator.audit.assemble import Case, Hidden, case_of
 from lppa.coordinator.plan import Blueprint
 
 MOST_NODES = 32  # above it, not all attackers are looked at
@@ -17,24 +18,28 @@ QUICK = 60  # sets of colluders that are looked at before a run
 VERY_LARGE = 64  # nodes above which a run's audit stops early
 
 
-def audit_blueprint(blueprint: Blueprint) -> dict[str, Any]:
-    """The audit of a run before it starts: every node as an attacker by itself.
+def audit_blueprint(blueprint: Blueprint, hide: Hidden | None) -> dict[str, Any]:
+    """The audit of a run: every node as an attacker by itself, on what is to be hidden there.
 
     A run must not fail because of its audit, nor wait long for it: of more than 32 nodes only a
     few are looked at, and the search for colluders is short.
     """
     if blueprint.nodes <= VERY_LARGE:
-        return audit(case_of(blueprint), budget=QUICK)
-    return audit(case_of(blueprint, min(2, blueprint.settings.rounds - 1)), budget=0)
+        return audit(case_of(blueprint, hide=hide), budget=QUICK)
+    rounds = min(2, blueprint.settings.rounds - 1)
+    return audit(case_of(blueprint, rounds, hide), budget=0)
 
 
 def warning_lines(found: dict[str, Any]) -> list[str]:
-    """What a run prints before training: one line when it is bad, with what to change."""
-    if not found["bad"]:
+    """What a run prints: one line when anything is less than hidden, with what to change."""
+    # Where there are no examples, nothing but an exact leak is worth a warning.
+    if found["grade"] == "hidden" or not (found["bad"] or found["hide"]):
         return []
     # Reasons, in brackets, are for the report: a line on a terminal should be one.
-    fact, remedy = (text.split(" (")[0] for text in (found["verdict"][0], found["advice"]))
-    return [f"{fact}; to change that, {remedy} (`lppa audit` tells more)"]
+    fact = found["verdict"][0].split(" (")[0].rstrip(".")
+    remedy = found["advice"].split(" (")[0] if found["advice"] else ""
+    change = f"; to change that, {remedy}" if remedy else ""
+    return [f"{fact}{change} (`lppa audit` tells more)"]
 
 
 def audit(
@@ -48,8 +53,10 @@ def audit(
     from threadpoolctl import threadpool_limits
 
     from lppa.coordinator.audit.collusion import BUDGET, smallest_sets
+    from lppa.coordinator.audit.dropout import worst_dropout
     from lppa.coordinator.audit.exposure import TARGETS, exposures
-    from lppa.coordinator.audit.noise_law import law
+    from lppa.coordinator.audit.grade import HIDDEN_FROM, OPEN_BELOW, graded
+    from lppa.coordinator.audit.noise_law import guarantee, law
     from lppa.coordinator.audit.verdict import judge
 
     schedule, nodes = case.schedule(), range(case.nodes)
@@ -67,7 +74,7 @@ def audit(
         asked = victims or (spread(case.nodes, FEW) if large else nodes)
         colluders = smallest_sets(schedule, singles, asked, BUDGET if budget is None else budget)
         verdict = judge(case, found, colluders, _notes(case, attackers is None and large))
-    settings = case.settings
+    settings, promised = case.settings, guarantee(case.settings)
     return {
         "nodes": case.nodes,
         "topology": case.topology.name,
@@ -79,13 +86,23 @@ def audit(
         "beta": settings.beta,
         "beta_own": settings.beta_own,
         "targets": list(TARGETS),
-        "pairs": [e.record() for e in found],
+        "pairs": [{**e.record(), **_grade(graded(e, case.size))} for e in found],
         "smallest": {str(v): None if s is None else list(s) for v, s in colluders.sets.items()},
+        "hide": None if case.hide is None else asdict(case.hide),
+        "thresholds": {"open_below": OPEN_BELOW, "hidden_from": HIDDEN_FROM},
+        "grade": verdict.grade,
         "verdict": verdict.sentences,
         "advice": verdict.advice,
         "bad": verdict.bad,
+        "dropout": worst_dropout(case, schedule),
+        "epsilon": None if promised is None else promised.record(),
         "law": law(case),
     }
+
+
+def _grade(found: tuple[float | None, str]) -> dict[str, Any]:
+    ratio, grade = found
+    return {"ratio": None if ratio is None else float(f"{ratio:.6g}"), "grade": grade}
 
 
 def spread(nodes: int, count: int) -> list[int]:

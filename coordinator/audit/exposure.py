@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from lppa.models.leakage import Terms, deviations, view
-from lppa.models.tracking import Schedule, gradient_name
+from lppa.models.tracking import Schedule, gradient_name, noise_in_every_round
 
 TARGETS = {
     "g0": "the first gradient",
@@ -20,32 +20,53 @@ TARGETS = {
     "change": "the change from one gradient to the next, the best over all rounds",
     "telescoped": "the change from the first gradient to the last",
 }
+# How much larger than one gradient a target is, if gradients are alike in size and independent.
+SIZES = {"g0": 1.0, "g1": 1.0, "change": math.sqrt(2.0), "telescoped": math.sqrt(2.0)}
 DRAW = math.sqrt(2.0)  # the standard deviation of one draw of scale β, in units of β
 
 
 @dataclass(frozen=True)
 class Exposure:
-    """What pooled attackers learn of one victim: by target the deviation in units of β."""
+    """What pooled attackers learn of one victim: by target the deviation in units of β.
+
+    `unseen` is the deviation, in the same unit, of the noise that they do not know on whatever the
+    victim sends, if it adds some before every message; else 0.
+    """
 
     attackers: tuple[int, ...]
     victim: int
     values: dict[str, float]
+    unseen: float = 0.0
 
     @property
     def exact(self) -> list[str]:
         """The targets that are learned exactly."""
         return [name for name, value in self.values.items() if value == 0]
 
+    @property
+    def least(self) -> float:
+        """The deviation over the target's size, in units of β, for the target hidden least.
+
+        What no linear estimate tells apart from others' gradients has all unknown noise on it.
+        """
+        found = min(value / SIZES[name] for name, value in self.values.items())
+        return self.unseen if math.isinf(found) else found
+
+    @property
+    def mixed(self) -> bool:
+        """Whether no linear estimate tells anything of the victim apart from others."""
+        return all(math.isinf(value) for value in self.values.values())
+
     def record(self) -> dict[str, object]:
-        """As in audit.json: a number, "exact" or None."""
+        """As in audit.json: a number, "exact" or "mixed"."""
         values = {name: plain(value) for name, value in self.values.items()}
         return {"attackers": list(self.attackers), "victim": self.victim, **values}
 
 
-def plain(value: float) -> float | str | None:
+def plain(value: float) -> float | str:
     """A deviation as JSON has it."""
     if math.isinf(value):
-        return None
+        return "mixed"
     return "exact" if value == 0 else float(f"{value:.8g}")
 
 
@@ -72,7 +93,29 @@ def exposures(
     best = {v: dict.fromkeys(TARGETS, math.inf) for v in chosen}
     for (victim, name, _), value in zip(wanted, found, strict=True):
         best[victim][name] = min(best[victim][name], float(value))
-    return [Exposure(spies, v, best[v]) for v in chosen]
+    return [Exposure(spies, v, best[v], unseen_noise(schedule, spies, v)) for v in chosen]
+
+
+def unseen_noise(schedule: Schedule, attackers: Sequence[int], victim: int) -> float:
+    """Deviation, in units of β, of what a victim adds to a message that attackers do not know."""
+    if not noise_in_every_round(schedule):
+        return 0.0
+    draws = schedule.self_noise**2
+    if schedule.rule == "lppa":
+        for linked in (schedule.W[victim] > 0, schedule.W[:, victim] > 0):
+            draws += sum(linked) - 1 - sum(linked[a] for a in attackers)
+    return DRAW * math.sqrt(draws)
+
+
+def by_round(
+    schedule: Schedule, attackers: Sequence[int], victim: int
+) -> list[tuple[float, float]]:
+    """For each round the deviation of its gradient, and of the change from the one before."""
+    g = [gradient_name(victim, t) for t in range(schedule.rounds + 1)]
+    changes = targets_of(schedule, victim)["change"]
+    found = deviations(view(schedule, attackers), [*([(1.0, name)] for name in g), *changes])
+    values = [float(value) * DRAW for value in found]
+    return list(zip(values[: len(g)], [math.inf, *values[len(g) :]], strict=True))
 
 
 def _listed(schedule: Schedule, victim: int) -> list[tuple[str, Terms]]:

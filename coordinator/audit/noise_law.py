@@ -1,13 +1,16 @@
 """What may rightly be said of the noise's size, and when an ε may be stated at all.
 
-Only sentences: how much of the noise is left for a given attacker is in `exposure`.
+How much of the noise is left for a given attacker is in `exposure`.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 from lppa.coordinator.audit.assemble import Case
+from lppa.protocol.settings import Settings
 
 DELTA = 1e-5
 
@@ -66,6 +69,69 @@ def _range(least: int, most: int, scale: float) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def spread(batch: int, steps: int | None) -> float:
+    """The part of 2C that replacing one example can change a gradient by; C is the clipping norm.
+
+    1 / batch with one step. With several, what comes after the example's step is taken at other
+    points, and may differ by as much as gradients can; of unknown many steps that is all.
+    """
+    return 1.0 if steps is None else (1.0 / batch + steps - 1) / steps
+
+
+def epsilon(clip: float, batch: int, scale: float, steps: int | None = 1) -> float:
+    """ε of one release: samples clipped to L1 norm C, Laplace noise of this scale."""
+    return 2.0 * clip * spread(batch, steps) / scale
+
+
+def rho(clip: float, batch: int, scale: float, steps: int | None = 1) -> float:
+    """ρ of one release (zero-concentrated): L2 norm C, Gaussian noise of deviation √2·scale."""
+    return (clip * spread(batch, steps) / scale) ** 2
+
+
+def of_rho(value: float) -> float:
+    """The ε that goes with δ = 10⁻⁵."""
+    return value + 2.0 * math.sqrt(value * math.log(1.0 / DELTA))
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """(ε, δ) of one release, and of a whole run where one holds, whoever colludes."""
+
+    release: float
+    run: float | None
+    delta: float
+    releases: int
+
+    def record(self) -> dict[str, Any]:
+        """As in audit.json."""
+        return {
+            "release": self.release,
+            "run": self.run,
+            "delta": self.delta,
+            "releases": self.releases,
+        }
+
+
+def guarantee(settings: Settings) -> Guarantee | None:
+    """What noise that nobody else knows promises for clipped gradients; None where nothing.
+
+    A gradient is in two messages, with + in one and − in the next, and may change by as much in
+    every round: all but the first release count twice, in ρ four times.
+    """
+    scale = settings.beta if settings.rule == "dp" else settings.beta_own
+    if settings.rule == "dsgt" or scale == 0 or settings.clip is None:
+        return None
+    steps = None if settings.local_steps == "epoch" else int(settings.local_steps)
+    told = (settings.clip, settings.batch, scale, steps)
+    rounds, every = settings.rounds, settings.noise_every == 1
+    if settings.noise == "laplace":
+        one = epsilon(*told)
+        return Guarantee(one, (2 * rounds - 1) * one if every else None, 0.0, rounds)
+    one = rho(*told)
+    whole = of_rho((4 * rounds - 3) * one) if every else None
+    return Guarantee(of_rho(one), whole, DELTA, rounds)
+
+
 def _guarantee(case: Case) -> list[str]:
     """An ε only where one holds, with what it means."""
     settings = case.settings
@@ -77,40 +143,32 @@ def _guarantee(case: Case) -> list[str]:
             "No ε is stated for lppa's noise: it sums to zero, and neighbours that collude take "
             "all of it away. Noise of one's own (--beta-own) can have one."
         ]
-    if settings.clip is None:
+    found = guarantee(settings)
+    if found is None:
         return ["No ε is stated: without --clip one sample can change a gradient by any amount."]
-    return [_one_release(case, scale), _over_a_run(case)]
+    return [_one_release(settings, found), _over_a_run(settings, found)]
 
 
-def epsilon(clip: float, batch: int, scale: float) -> float:
-    """ε of one release: samples clipped to L1 norm C, Laplace noise of this scale."""
-    return 2.0 * clip / (batch * scale)
-
-
-def rho(clip: float, batch: int, scale: float) -> float:
-    """ρ of one release (zero-concentrated): L2 norm C, Gaussian noise of deviation √2·scale."""
-    return (clip / (batch * scale)) ** 2
-
-
-def _one_release(case: Case, scale: float) -> str:
-    settings = case.settings
-    clip, batch = settings.clip, settings.batch
+def _one_release(settings: Settings, found: Guarantee) -> str:
     name = "β" if settings.rule == "dp" else "β_own"
+    steps = settings.local_steps
+    if steps == 1:
+        what, part = f"a gradient over {settings.batch} samples", "C/(batch·"
+    else:
+        what = f"the mean of {'all' if steps == 'epoch' else steps} gradients on a path"
+        part = f"{'C' if steps == 'epoch' else f'{spread(settings.batch, int(steps)):.3g}·C'}/("
     if settings.noise == "laplace":
-        value = epsilon(clip, batch, scale)
         return (
-            f"One release, a gradient over {batch} samples with this noise on it, has "
-            f"ε = 2C/(batch·{name}) = {value:.3g}: if one sample is replaced by another, nothing "
-            f"that anyone can see becomes more than e^ε = {_exponential(value)} times as likely, "
-            "whoever colludes."
+            f"One release, {what} with this noise on it, has "
+            f"ε = 2{part}{name}) = {found.release:.3g}: if one sample is replaced by another, "
+            f"nothing that anyone can see becomes more than e^ε = {_exponential(found.release)} "
+            "times as likely, whoever colludes."
         )
-    value = rho(clip, batch, scale)
-    loss = value + 2.0 * math.sqrt(value * math.log(1.0 / DELTA))
     return (
-        f"Gaussian noise has no ε without a δ. One release, a gradient over {batch} samples with "
-        f"this noise on it, has (ε, δ) = ({loss:.3g}, {DELTA:g}), from ρ = (C/(batch·{name}))² = "
-        f"{value:.3g}: except with a probability of about δ, replacing one sample makes nothing "
-        "that anyone can see more than e^ε times as likely, whoever colludes."
+        f"Gaussian noise has no ε without a δ. One release, {what} with this noise on it, has "
+        f"(ε, δ) = ({found.release:.3g}, {DELTA:g}), from ρ = ({part}{name}))²: except with a "
+        "probability of about δ, replacing one sample makes nothing that anyone can see more than "
+        "e^ε times as likely, whoever colludes."
     )
 
 
@@ -118,19 +176,14 @@ def _exponential(value: float) -> str:
     return f"{math.exp(value):.3g}" if value < 700 else "a number beyond all use"
 
 
-def _over_a_run(case: Case) -> str:
-    settings = case.settings
-    if settings.noise_every != 1:
+def _over_a_run(settings: Settings, found: Guarantee) -> str:
+    if found.run is None:
         return (
             "It holds for the first message only. Later gradients are sent without fresh noise, "
             "so that for the run as a whole no ε holds."
         )
-    if settings.noise == "laplace":
-        return (
-            "Over a run releases add up: a gradient is in two messages, with + in one and − in "
-            "the next, so that a sample costs at most 2ε for each gradient that it takes part in."
-        )
+    total = f"ε = {found.run:.3g}" if found.delta == 0 else f"(ε, δ) = ({found.run:.3g}, {DELTA:g})"
     return (
-        "Over a run releases add up in ρ: a gradient is in two messages, with + in one and − in "
-        "the next, so that a sample costs at most 4ρ for each gradient that it takes part in."
+        f"Over {found.releases} rounds releases add up to at most {total}: a gradient is in two "
+        "messages, with + in one and − in the next, and a sample may be in every gradient."
     )

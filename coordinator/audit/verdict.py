@@ -1,4 +1,4 @@
-"""The audit in plain words: what is learned, by whom, and what to change.
+"""The audit in plain words: what is learned, by whom, how well the rest is hidden, what to change.
 
 Works on what `exposure` and `collusion` found; computes nothing but the round in which an example
 is first learned.
@@ -6,25 +6,32 @@ is first learned.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lppa.coordinator.audit.assemble import Case, noise_in_every_round
+from lppa.coordinator.audit.assemble import Case, Hidden
 from lppa.coordinator.audit.collusion import Collusion, neighbours
-from lppa.coordinator.audit.exposure import Exposure, exposures
-from lppa.models.tracking import Schedule
+from lppa.coordinator.audit.exposure import Exposure, exposures, unseen_noise
+from lppa.coordinator.audit.grade import GRADES, HIDDEN_FROM, MEANING, OPEN_BELOW, graded, worst
+from lppa.coordinator.noise_scale import enough_noise
+from lppa.models.tracking import Schedule, noise_in_every_round
 from lppa.protocol.names import name_all
 
-SCALE = 0.025  # the paper's β, where there is none to start from
+FEW_EXAMPLES = 64  # in a sum of gradients; so few, attacks on batches take apart
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Sentences, the most important first; `bad` if one attacker set learns something exactly."""
+    """Sentences, the most important first; `bad` if one attacker set learns something exactly.
+
+    `grade` is that of the pair of attacker and victim that is hidden least.
+    """
 
     sentences: list[str]
     advice: str | None
     bad: bool
+    grade: str
 
 
 def judge(
@@ -34,38 +41,111 @@ def judge(
     schedule = case.schedule()
     found = sorted(found, key=lambda e: (e.victim, e.attackers))
     bad = any(e.exact for e in found)
+    grade = worst(graded(e, case.size)[1] for e in found)
+    sentences = []
+    if bad and schedule.rule == "dsgt":
+        sentences.append(_nothing_hidden(case, found))
+    elif bad:
+        sentences += _exact_sentences(case, schedule, found)
+    sentences += _graded(case, found)
     if not bad:
-        sentences = [_nothing_exact(found)]
-    elif schedule.rule == "dsgt":
-        sentences = [_nothing_hidden(case, found)]
-    else:
-        sentences = _exact_sentences(case, schedule, found)
+        sentences.append(_nothing_exact(found))
     sentences += _least_noise(case, found)
     sentences += _colluders(schedule, collusion)
-    return Verdict([*sentences, *notes], advice(case, schedule, found) if bad else None, bad)
+    sentences += _sum_of_all(case, schedule)
+    told = None if grade == "hidden" else advice(case, schedule, found) or None
+    return Verdict([*sentences, *notes], told, bad, grade)
 
 
 def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
-    """What to change so that none of these attackers learns anything exactly."""
+    """What to change so that from none of these attackers anything is less than hidden."""
     settings, steps = case.settings, []
-    if schedule.rule == "dsgt":
-        if settings.rule == "dsgt":
-            steps.append("--rule lppa")
-        if settings.beta == 0:
-            steps.append(f"--beta {SCALE:g}")
+    if settings.rule == "dsgt":
+        steps.append("--rule lppa")
     if settings.noise_every != 1:
         steps.append("--noise-every 1")
         if settings.rule != "dp" and settings.noise_exchange != "seed":
             steps.append("--noise-exchange seed")
-    told = f"use {' '.join(steps)}" if steps else ""
     surrounded = {e.victim for e in found if neighbours(schedule, e.victim) <= set(e.attackers)}
-    if surrounded and settings.rule != "dp" and settings.beta_own == 0:
-        told += f"{' and ' if told else 'use '}--beta-own {settings.beta or SCALE:g}"
+    others = [e for e in found if e.victim not in surrounded]
+    if case.hide is not None:
+        one = enough_noise(case.hide.rms, math.sqrt(2.0))
+        if surrounded and settings.rule != "dp" and settings.beta_own < one:
+            steps.append(f"--beta-own {one:g}")
+        if settings.rule == "dp":
+            edge = one
+        else:
+            unknown = [noise_in_every(schedule, e.attackers, e.victim) for e in others]
+            edge = enough_noise(case.hide.rms, min(filter(None, unknown), default=math.sqrt(2.0)))
+        if (others or settings.rule == "dp") and settings.beta < edge:
+            steps.append(f"--beta {edge:g}")
+    elif surrounded and settings.rule != "dp" and settings.beta_own == 0:
+        steps.append(f"--beta-own {settings.beta:g}")
+    told = f"use {' '.join(steps)}" if steps else ""
+    if any(step.startswith("--beta-own") for step in steps):
         told += (
             f" (noise on edges hides nothing of {_victims(surrounded)} from an attacker that is "
             "all its neighbours)"
         )
+    elif any(step.startswith("--beta ") for step in steps):
+        told += " (or more examples in a gradient: a larger --batch, more --local-steps)"
     return told
+
+
+def noise_in_every(schedule: Schedule, attackers: Sequence[int], victim: int) -> float:
+    """What attackers would not know of a victim's noise if lppa added some in every round, in β."""
+    return unseen_noise(
+        replace(schedule, rule="lppa", noise_every=1, beta_own=0.0), attackers, victim
+    )
+
+
+def _graded(case: Case, found: Sequence[Exposure]) -> list[str]:
+    """The grade of what is hidden least, and how it comes about."""
+    if case.hide is None:
+        return ["The quadratic problem has no examples to hide: no grade beyond what is exact."]
+    pairs = [(*graded(e, case.size), e) for e in found if not e.exact]
+    if not pairs:
+        return []
+    ratio, grade, example = min(
+        pairs, key=lambda p: (GRADES.index(p[1]), -1.0 if p[0] is None else p[0])
+    )
+    who = f"{name_all(set(example.attackers))} on node {example.victim}"
+    if ratio is None:
+        return [
+            f"{grade.capitalize()}: nothing but other clients' gradients is in the way of {who}: "
+            "they cannot be told apart by linear means, and no fresh noise is on them."
+        ]
+    bounds = {
+        "open": f"below {OPEN_BELOW:g} {MEANING['open']}",
+        "weak": f"from {OPEN_BELOW:g} to {HIDDEN_FROM:g} {MEANING['weak']}",
+        "hidden": f"from {HIDDEN_FROM:g} on {MEANING['hidden']}",
+    }
+    return [
+        f"{grade.capitalize()}: the noise in the way of {who} is {ratio:.3g} times an example's "
+        f"share of the gradient ({case.hide.rms:.3g}, {_source(case.hide)}); {bounds[grade]}."
+    ]
+
+
+def _source(hide: Hidden) -> str:
+    among = "" if hide.examples is None else f", one of {hide.examples}"
+    return {"table": "as measured on such networks", "run": "as measured in this run"}.get(
+        hide.source, "as given"
+    ) + among
+
+
+def _sum_of_all(case: Case, schedule: Schedule) -> list[str]:
+    """What noise that cancels can never hide."""
+    if schedule.rule != "lppa" or schedule.beta_own > 0 or case.hide is None:
+        return []
+    said = (
+        "The sum of all clients' gradients is known to all: noise that cancels cancels in it. "
+        "Who subtracts its own share has the mean over the others' examples"
+    )
+    if case.hide.examples is None:
+        return [said + "."]
+    count = case.hide.examples * (case.nodes - 1)
+    few = "; so few can be taken apart by attacks on batches" if count <= FEW_EXAMPLES else ""
+    return [f"{said}, here {count} or more{few}."]
 
 
 def _nothing_exact(found: Sequence[Exposure]) -> str:
@@ -147,7 +227,7 @@ def _least_noise(case: Case, found: Sequence[Exposure]) -> list[str]:
     """How much noise the best-placed attacker has left, for what is not exact."""
     sentences = []
     for target, what in (("g0", "first gradient"), ("change", "gradient change")):
-        left = [e for e in found if 0 < e.values[target] < float("inf")]
+        left = [e for e in found if 0 < e.values[target] < math.inf]
         if not left:
             continue
         closest = min(left, key=lambda e: (round(e.values[target], 6), e.attackers, e.victim))

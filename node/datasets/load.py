@@ -39,7 +39,8 @@ def load_dataset(
     Raw files are looked for below `data_dir` (default: $LPPA_DATA, else a folder of this user)
     and downloaded if they are not there. `normalize` shifts and scales images, and columns of a
     .npz, to the training part's mean 0 and deviation 1; the named tables are prepared that way
-    already, and rcv1's rows have length 1.
+    already. Sparse rows keep their zeros: rcv1's, of length 1, are scaled so that the values that
+    are there have a mean square of 1.
     """
     if is_npz(name):
         return _dataset(name, _prepared_npz(Path(name).expanduser()), None, normalize)
@@ -125,6 +126,13 @@ def _samples(
     y: np.ndarray = arrays[f"y_{part}"]
     if source is not None and f"indptr_{part}" in arrays:
         csr = (arrays[f"{name}_{part}"] for name in ("data", "indices", "indptr"))
-        return SparseSamples(*csr, y, columns=source.shape[0])
+        scale = _sparse_scale(arrays["data_train"]) if normalize else 1.0
+        return SparseSamples(*csr, y, source.shape[0], scale)
     mean, std = (arrays.get(name) if normalize else None for name in ("mean", "std"))
     return Samples(arrays[f"x_{part}"], y, prepared.facts.get("scale", 1.0), mean, std)
+
+
+def _sparse_scale(values: np.ndarray) -> float:
+    """What to multiply with so that the values have a mean square of 1."""
+    size = float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if len(values) else 0.0
+    return 1.0 / size if size else 1.0

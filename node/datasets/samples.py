@@ -49,13 +49,14 @@ class Samples:
 
 @dataclass(frozen=True)
 class SparseSamples:
-    """Sparse inputs as the three arrays of a CSR matrix, and integer labels."""
+    """Sparse inputs as the three arrays of a CSR matrix, times `scale`, and integer labels."""
 
     data: np.ndarray
     indices: np.ndarray
     indptr: np.ndarray
     y: np.ndarray
     columns: int
+    scale: float = 1.0
 
     def __len__(self) -> int:
         return len(self.y)
@@ -79,7 +80,7 @@ class SparseSamples:
             x = torch.sparse_csr_tensor(
                 torch.from_numpy(starts),
                 torch.from_numpy(self.indices[entries].astype(np.int64)),
-                torch.from_numpy(self.data[entries]).to(dtype),
+                torch.from_numpy(self.data[entries]).to(dtype) * self.scale,
                 size=(len(lengths), self.columns),
                 check_invariants=False,
             )

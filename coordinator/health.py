@@ -1,0 +1,160 @@
+"""Whether a run is what it seems: looks at its figures when it is over, and says what is wrong.
+
+Every finding names what was seen and what to try. Only figures that clients report are looked at;
+what the run protects is the audit's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from lppa.coordinator.metrics import Collection, rounding_bound
+from lppa.protocol.messages import Metrics
+from lppa.protocol.names import name_all
+from lppa.protocol.settings import Settings
+
+NEAR_CHANCE = 0.1  # of the way from chance to perfect
+ENOUGH_STEPS = 100  # after fewer, being near chance is no illness
+LOST = 0.2  # of what was gained over chance
+LOST_POINTS = 0.05
+DEAD = 0.5  # share of a layer's units
+APART = 0.2  # consensus distance over the size of the models
+GROWTH = 2.0  # of the consensus distance, over the second half of a run
+FAR = 10.0  # times the median of the others
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong, in a sentence; `ill` where the run is not what it seems."""
+
+    text: str
+    ill: bool = True
+
+
+def examine(collection: Collection, settings: Settings, steps: int) -> list[Finding]:
+    """What is wrong with a run that came to its end, `steps` being its gradient steps in all."""
+    history = collection.history
+    if not history:
+        return []
+    reports = collection.reports[history[-1]["round"]]
+    last = [reports[node] for node in sorted(reports)]
+    return [
+        *_accuracy(history, last, steps),
+        *_conservation(history, settings, collection.nodes),
+        *_consensus(history, last),
+        *_dead(last),
+        *_strangers(last),
+    ]
+
+
+def _values(reports: Sequence[Metrics], name: str) -> list[float]:
+    return [r.values[name] for r in reports if r.values.get(name) is not None]
+
+
+def _accuracy(
+    history: Sequence[dict[str, Any]], last: Sequence[Metrics], steps: int
+) -> list[Finding]:
+    accuracy, chances = history[-1]["accuracy"], _values(last, "chance")
+    if accuracy is None or not chances:
+        return []
+    now, chance = accuracy["mean"], max(chances)
+    best = max(row["accuracy"]["mean"] for row in history)
+    if best - now > max(LOST_POINTS, LOST * (best - chance)):
+        return [
+            Finding(
+                f"accuracy fell from {best:.1%} to {now:.1%}: try a smaller --lr or --beta, or "
+                "fewer --local-steps"
+            )
+        ]
+    if now < chance + NEAR_CHANCE * (1.0 - chance):
+        more = "a larger --lr or more --rounds" if steps < ENOUGH_STEPS else "another --lr"
+        return [
+            Finding(
+                f"accuracy {now:.1%} is near chance ({chance:.1%}, always the same answer): try "
+                f"{more}; if the loss grows, a smaller --lr or --beta",
+                ill=steps >= ENOUGH_STEPS,
+            )
+        ]
+    return []
+
+
+def _conservation(
+    history: Sequence[dict[str, Any]], settings: Settings, nodes: int
+) -> list[Finding]:
+    residual = history[-1]["conservation"]
+    cancels = settings.rule == "dsgt" or (settings.rule == "lppa" and settings.beta_own == 0)
+    bound = rounding_bound(settings.dtype, history[-1]["round"], nodes)
+    if not cancels or residual <= bound:
+        return []
+    return [
+        Finding(
+            f"the conservation residual is {residual:.2g}, and rounding explains {bound:.2g}: noise "
+            "did not cancel, or a client does not follow the protocol; try --dtype float64, and "
+            "look into the nodes' logs"
+        )
+    ]
+
+
+def _consensus(history: Sequence[dict[str, Any]], last: Sequence[Metrics]) -> list[Finding]:
+    apart = [row["consensus"] for row in history]
+    sizes = _values(last, "theta_norm")
+    if len(apart) < 4 or not sizes or apart[-1] < max(apart):
+        return []
+    middle = apart[len(apart) // 2]
+    if apart[-1] < GROWTH * middle or apart[-1] < APART * float(np.mean(sizes)):
+        return []
+    return [
+        Finding(
+            f"clients' models drift apart: the consensus distance grew from {middle:.3g} to "
+            f"{apart[-1]:.3g} and did not stop; try a smaller --beta, --lr or --local-steps, or a "
+            "denser --topology"
+        )
+    ]
+
+
+def _dead(last: Sequence[Metrics]) -> list[Finding]:
+    shares = _values(last, "dead")
+    if not shares or median(shares) <= DEAD:
+        return []
+    return [
+        Finding(
+            f"{median(shares):.0%} of a layer's units are dead, zero for all inputs: try a smaller "
+            "--lr or --beta, and --normalize"
+        )
+    ]
+
+
+def _strangers(last: Sequence[Metrics]) -> list[Finding]:
+    """Clients whose gradient is far larger, or whose model is far further off, than all others'."""
+    if len(last) < 3:
+        return []
+    theta = np.stack([report.theta for report in last])
+    middle = np.median(theta, axis=0)
+    distances = np.linalg.norm(theta - middle, axis=1).tolist()
+    gradients = [report.values["gradient_norm"] for report in last]
+    size = float(np.linalg.norm(middle))
+    found = []
+    for what, values, least in (
+        ("gradients are", gradients, 0.0),
+        ("model is", distances, APART * size),
+    ):
+        far = {
+            node
+            for node, value in enumerate(values)
+            if value > least and value > FAR * max(values[:node] + values[node + 1 :], default=0.0)
+        }
+        if far:
+            node = min(far)
+            others = max(value for k, value in enumerate(values) if k != node)
+            found.append(
+                Finding(
+                    f"{name_all(far)} is far from all others: its {what} {values[node]:.3g} "
+                    f"against at most {others:.3g}; look at its data and its log"
+                )
+            )
+    return found

@@ -1,0 +1,50 @@
+"""What is known of the shipped networks on the shipped data before anything is run.
+
+Measured once, with `scripts/measure_networks.py`; a run measures its own and does not need it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lppa.protocol.settings import QUADRATICS, Settings
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network on a data set: how large it is, and how large the gradient of one example gets.
+
+    `example_rms` is the root mean square over all parameters of a single example's gradient, the
+    largest over examples and over the first 800 steps of training; `weight_rms` that of the weights
+    at the end of them.
+    """
+
+    parameters: int
+    rows: int
+    example_rms: float
+    weight_rms: float
+
+
+NETWORKS: dict[tuple[str, str], Network] = {
+    ("digits", "cnn"): Network(6_090, 1_438, 0.31, 0.10),
+    ("digits", "mlp"): Network(17_226, 1_438, 0.24, 0.083),
+    ("digits", "lenet"): Network(8_026, 1_438, 0.066, 0.31),
+    ("mnist", "cnn"): Network(28_938, 60_000, 0.27, 0.036),
+    ("mnist", "mlp"): Network(109_386, 60_000, 0.14, 0.030),
+}
+
+
+def known_network(settings: Settings) -> Network | None:
+    """The network of these settings; for data of one's own the most cautious of its kind."""
+    if settings.dataset in QUADRATICS:
+        return None
+    found = NETWORKS.get((settings.dataset, settings.model))
+    if found is not None:
+        return found
+    alike = [network for (_, model), network in NETWORKS.items() if model == settings.model]
+    return Network(
+        parameters=max(network.parameters for network in alike),
+        rows=0,
+        example_rms=max(network.example_rms for network in alike),
+        weight_rms=min(network.weight_rms for network in alike),
+    )
