@@ -29,12 +29,13 @@ def audit_blueprint(blueprint: Blueprint) -> dict[str, Any]:
 
 
 def warning_lines(found: dict[str, Any]) -> list[str]:
-    """What a run prints before training: one line when it is bad, with what to change."""
+    """What a run prints before training: one line when it is bad, with what would help."""
     if not found["bad"]:
         return []
     # Reasons, in brackets, are for the report: a line on a terminal should be one.
-    fact, remedy = (text.split(" (")[0] for text in (found["verdict"][0], found["advice"]))
-    return [f"{fact}; to change that, {remedy} (`lppa audit` tells more)"]
+    fact, remedy = (text.split(" (")[0] for text in (found["verdict"][0], found["advice"] or ""))
+    advice = f"; to change that, {remedy}" if remedy else ""
+    return [f"{fact}{advice} (`lppa audit` tells more)"]
 
 
 def audit(

@@ -7,7 +7,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from lppa.coordinator.audit.command import audit
+from lppa.coordinator.audit.command import audit, show
+from lppa.coordinator.audit.document import warning_lines
 from lppa.coordinator.audit.picture import draw_audit
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -85,6 +86,20 @@ def test_exact_cells_are_red_and_what_is_not_identifiable_is_grey(tmp_path):
     assert reds[1] > 5 * reds[0]
     assert greys[2] > 5 * greys[0]
     assert reds[2] == reds[0]
+
+
+@pytest.mark.parametrize("advice", ["", None])
+def test_where_nothing_helps_no_advice_is_announced(capsys, advice):
+    found = json.loads(call("-n", 2, "--json").stdout)
+    assert found["bad"]
+    assert "to change that, use --" in warning_lines(found)[0]
+    (line,) = warning_lines({**found, "advice": advice})
+    assert line.startswith(found["verdict"][0].split(" (")[0])
+    assert line.endswith(" (`lppa audit` tells more)")
+    show({**found, "advice": advice})
+    printed = capsys.readouterr().out
+    assert found["verdict"][0] in printed
+    assert "change that" not in (line + printed)
 
 
 @pytest.mark.parametrize(
