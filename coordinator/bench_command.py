@@ -15,7 +15,7 @@ from lppa.protocol.shell import show_errors, verbosity
 
 
 @click.command(epilog="Example: lppa bench --only exchange,overhead --out bench.json")
-@click.option("--only", help=f"Some of the measures, by commas: {', '.join(MEASURES)}.")
+@click.option("--only", help=f"Some of the measures, comma-separated: {', '.join(MEASURES)}.")
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the results as JSON."
 )

@@ -33,10 +33,13 @@ from lppa.protocol.shell import call_lppa, lppa_output, numbers, show_errors, ve
     type=click.Path(path_type=Path),
     help="The run's directory.  [default: runs/<time>-<rule>-<dataset>]",
 )
-@click.option("--attacker", help="Nodes that record what they see, by commas.")
+@click.option("--attacker", help="Nodes that record what they see, comma-separated.")
 @click.option("--attack", help="What they do with it after the run: see `lppa attack --help`.")
 @click.option(
-    "--victim", default="0", show_default=True, help="Whom they attack: ids by commas, or all."
+    "--victim",
+    default="0",
+    show_default=True,
+    help="Whom they attack: comma-separated ids, or all.",
 )
 @click.option("--secure", is_flag=True, help="Encrypt the links, although they are local.")
 @click.option("--tensorboard", is_flag=True, help="Write event files for TensorBoard too.")

@@ -49,7 +49,10 @@ from lppa.protocol.shell import call_lppa, show_errors, verbosity
     "it after the run; see `lppa attack --help`.",
 )
 @click.option(
-    "--victim", default="0", show_default=True, help="Whom to attack: ids by commas, or all."
+    "--victim",
+    default="0",
+    show_default=True,
+    help="Whom to attack: comma-separated ids, or all.",
 )
 @click.option(
     "--timeout",

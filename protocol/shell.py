@@ -78,11 +78,11 @@ def show_errors(command: Callable) -> Callable:
 
 
 def numbers(text: str, option: str) -> list[int]:
-    """Whole numbers by commas, as in `--attackers 1,3`."""
+    """Comma-separated whole numbers, as in `--attackers 1,3`."""
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise WrongUse(f"{option} must be whole numbers by commas, not {text!r}") from None
+        raise WrongUse(f"{option} must be comma-separated whole numbers, not {text!r}") from None
 
 
 def call_lppa(*arguments: str) -> int:

@@ -42,13 +42,8 @@ WORDS = {"exact": "EXACT", None: "–"}
     epilog="Example: lppa audit --topology ring -n 5 --rule lppa --noise-every 1 --local-steps 1"
 )
 @click.option(
-    "-n",
-    "--nodes",
-    type=int,
-    help="Number of clients.  [default: 5, or as many as the run in --config had]",
-)
-@click.option(
-    "--attackers", help="Nodes that pool what they know, by commas.  [default: each node by itself]"
+    "--attackers",
+    help="Nodes that pool what they know, comma-separated.  [default: each node by itself]",
 )
 @click.option("--victim", type=int, help="Look at this victim only.")
 @click.option(

@@ -43,7 +43,7 @@ Made = tables.Table | figures.Figure
 @click.option("--tiny", is_flag=True, hidden=True)
 @click.option("--seeds", type=click.IntRange(1), help="Seeds 1 to K.  [default: 5; --quick: 2]")
 @click.option(
-    "--datasets", help=f"Some of {', '.join(DATASETS)}, by commas.  [default: the paper's]"
+    "--datasets", help=f"Some of {', '.join(DATASETS)}, comma-separated.  [default: the paper's]"
 )
 @click.option(
     "--reading",

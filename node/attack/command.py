@@ -33,13 +33,19 @@ Step = Callable[[int, int, float], None]
     "attacks",
     default="naive/dlg",
     show_default=True,
-    help="OBSERVATION/INVERSION, several by commas; an inversion alone means naive. Observations: "
+    help="OBSERVATION/INVERSION, comma-separated; an inversion alone means naive. Observations: "
     "naive, neighbour, difference, two-hop. Inversions: dlg, idlg, cosine, likelihood, svd, "
     "labels. With collude:1,3/ before it, those attackers pool what they know.",
 )
-@click.option("--victim", default="0", show_default=True, help="Nodes by commas, or all.")
-@click.option("--attackers", help="Who attacks, each alone, by commas.  [default: all]")
-@click.option("--rounds", "at", default="0", show_default=True, help="Rounds to attack, by commas.")
+@click.option("--victim", default="0", show_default=True, help="Comma-separated ids, or all.")
+@click.option("--attackers", help="Who attacks, each alone, comma-separated.  [default: all]")
+@click.option(
+    "--rounds",
+    "at",
+    default="0",
+    show_default=True,
+    help="Rounds to attack, comma-separated.",
+)
 @click.option("--restarts", type=click.IntRange(1), default=4, show_default=True)
 @click.option("--attack-seconds", type=float, help="Most time for one attack.")
 @click.option("--attack-seed", type=int, default=0, show_default=True, help="Seed of the restarts.")

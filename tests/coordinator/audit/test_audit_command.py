@@ -111,7 +111,7 @@ def test_where_nothing_helps_no_advice_is_announced(capsys, advice):
         (("--beta-own", "0.1", "--rule", "dp"), "--beta-own goes with --rule lppa"),
         (("--clip", "0"), "--clip must be"),
         (("--attackers", "7"), "there is no node 7 in a graph of 5: ids are 0 to 4"),
-        (("--attackers", "1,x"), "--attackers must be whole numbers"),
+        (("--attackers", "1,x"), "--attackers must be comma-separated whole numbers"),
         (("--attackers", "0,1,2,3,4"), "leave at least one"),
         (("--victim", "5"), "there is no node 5"),
         (("--attackers", "1", "--victim", "1"), "cannot be attacker and victim"),
