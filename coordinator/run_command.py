@@ -11,7 +11,7 @@ import click
 
 from lppa.coordinator.display import choose_display, print_results
 from lppa.coordinator.launch import stop_fork_server, warm_up
-from lppa.coordinator.options import settings_options
+from lppa.coordinator.options import NODES, chosen_nodes, settings_options
 from lppa.coordinator.plan import make_blueprint
 from lppa.coordinator.records import report_on
 from lppa.coordinator.run import run_local
@@ -22,12 +22,7 @@ from lppa.protocol.shell import call_lppa, lppa_output, numbers, show_errors, ve
 
 
 @click.command(epilog="Example: lppa run -n 5 --rule lppa --topology ring --rounds 50 --seed 1")
-@click.option(
-    "-n",
-    "--nodes",
-    type=int,
-    help="Number of clients.  [default: 5, or as many as the run in --config had]",
-)
+@click.option("-n", "--nodes", type=int, help=NODES.metadata["help"])
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -61,8 +56,7 @@ def run(
     """Run an experiment with every client as a process of its own on this machine."""
     folder = out or default_folder(settings)
     check_free(folder)
-    if nodes is None:
-        nodes = click.get_current_context().meta.get("nodes") or 5
+    nodes = chosen_nodes(nodes)
     blueprint = make_blueprint(settings, nodes, folder.name)
     attackers = check_attack(attacker, attack, victim, nodes)
     warm_up()

@@ -141,3 +141,10 @@ def test_settings_come_from_a_preset_and_from_a_runs_config_too(tmp_path):
     config.write_text(json.dumps({"rule": "dp", "rounds": 9, "about": {"nodes": 3}}))
     found = json.loads(call("--preset", "paper", "--config", config, "--json").stdout)
     assert (found["rule"], found["nodes"], found["init"]) == ("dp", 3, "independent")
+
+
+def test_a_toml_file_may_say_how_many_nodes_and_the_command_line_wins(tmp_path):
+    config = tmp_path / "settings.toml"
+    config.write_text("nodes = 4\n")
+    assert json.loads(call("--config", config, "--json").stdout)["nodes"] == 4
+    assert json.loads(call("--config", config, "-n", 3, "--json").stdout)["nodes"] == 3
