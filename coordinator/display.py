@@ -135,7 +135,8 @@ def result_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """What the table shows."""
     accuracy, seconds, sent = summary["accuracy"], summary["seconds"], summary["bytes"]
     rows = [("clients, topology", f"{summary['nodes']}, {summary['topology']}")]
-    rows.append(("rounds", str(summary["rounds"])))
+    planned = summary["rounds"] + summary["finish"]
+    rows.append(("rounds", f"{summary['rounds_done']} of {planned}"))
     if accuracy is not None:
         rows.append(("test accuracy, mean over clients", f"{accuracy['mean']:.2%}"))
         rows.append(("  worst and best client", f"{accuracy['min']:.2%}, {accuracy['max']:.2%}"))

@@ -121,5 +121,5 @@ def finish(summary: dict, folder: Path, as_json: bool) -> None:
 def describe(summary: dict) -> str:
     """How a run ended that did not come to its end."""
     if summary["status"] == "failed":
-        return f"failed: {summary['reason']}"
+        return f"failed: {summary['error']}"
     return f"was interrupted in round {summary['round']}"
