@@ -18,7 +18,14 @@ from lppa.coordinator.run import run_local
 from lppa.coordinator.rundir import check_free, default_folder
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
-from lppa.protocol.shell import call_lppa, lppa_output, numbers, show_errors, verbosity
+from lppa.protocol.shell import (
+    INTERRUPTED,
+    call_lppa,
+    lppa_output,
+    numbers,
+    show_errors,
+    verbosity,
+)
 
 
 @click.command(epilog="Example: lppa run -n 5 --rule lppa --topology ring --rounds 50 --seed 1")
@@ -115,7 +122,7 @@ def finish(summary: dict, folder: Path, as_json: bool) -> None:
     if summary["status"] == "completed":
         return
     click.echo(f"error: the run {describe(summary)}", err=True)
-    sys.exit(1)
+    sys.exit(INTERRUPTED if summary["status"] == "interrupted" else 1)
 
 
 def describe(summary: dict) -> str:

@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -21,6 +21,7 @@ from lppa.protocol.errors import LppaError, WrongUse
 LPPA = (sys.executable, "-c", "from lppa.coordinator.cli import main; main(prog_name='lppa')")
 PARENT = "LPPA_PARENT"  # the process that a command must not outlive
 PARENT_EVERY = 0.5  # seconds between looks at whether it still lives
+INTERRUPTED = 130  # the exit code after Ctrl-C: 128 and the number of SIGINT, as shells have it
 
 
 def verbosity(command: Callable) -> Callable:
@@ -57,8 +58,9 @@ def show_errors(command: Callable) -> Callable:
     def wrapped(*args: Any, **options: Any) -> Any:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _interrupt)
+        has_parent = False
         try:
-            end_with_parent()
+            has_parent = end_with_parent()
             return command(*args, **options)
         except LppaError as error:
             if click.get_current_context().meta.get("verbose"):
@@ -71,10 +73,17 @@ def show_errors(command: Callable) -> Callable:
             click.echo(f"error: {error}", err=True)
             sys.exit(1)
         except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
-            sys.exit(1)
+            if has_parent:  # which says so
+                sys.exit(INTERRUPTED)
+            leave_interrupted()
 
     return wrapped
+
+
+def leave_interrupted() -> NoReturn:
+    """Ends a command that Ctrl-C, or a signal like it, has interrupted."""
+    click.echo("interrupted", err=True)
+    sys.exit(INTERRUPTED)
 
 
 def numbers(text: str, option: str) -> list[int]:
@@ -88,28 +97,35 @@ def numbers(text: str, option: str) -> list[int]:
 def call_lppa(*arguments: str) -> int:
     """Runs another `lppa` command in a process of its own and returns its exit code.
 
-    The process does not outlive this one, not even if this one is killed.
+    The process does not outlive this one, not even if this one is killed. If it is interrupted, so
+    is this one.
     """
-    return subprocess.call([*LPPA, *arguments], env=_environment())
+    code = subprocess.call([*LPPA, *arguments], env=_environment())
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
+    return code
 
 
 def lppa_output(*arguments: str) -> str:
     """What another `lppa` command prints; leaves with its exit code if it fails."""
     command = [*LPPA, *arguments]
     ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=_environment())
+    if ended.returncode == INTERRUPTED:
+        raise KeyboardInterrupt
     if ended.returncode:
         sys.exit(ended.returncode)
     return ended.stdout
 
 
-def end_with_parent() -> None:
+def end_with_parent() -> bool:
     """Lets a command that `call_lppa` started end like on Ctrl-C when its parent is gone.
 
-    Looks now and then who the parent is: a parent that was killed cannot tell anybody.
+    Looks now and then who the parent is: a parent that was killed cannot tell anybody. Returns
+    whether there is one.
     """
     parent = os.environ.pop(PARENT, None)
     if parent is None:
-        return
+        return False
 
     def watch() -> None:
         while os.getppid() == int(parent):
@@ -117,6 +133,7 @@ def end_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True, name="parent").start()
+    return True
 
 
 def _environment() -> dict[str, str]:

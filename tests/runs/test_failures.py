@@ -91,7 +91,7 @@ def test_a_node_that_is_killed_ends_the_run_and_is_named_with_its_round(started,
 
 def assert_interrupted(started, command, out):
     ended = command.end()
-    assert ended.code == 1
+    assert ended.code == 130
     assert "Traceback" not in ended.err
     summary = read_summary(out)
     assert (summary["status"], summary["error"]) == ("interrupted", None)
@@ -135,7 +135,7 @@ def test_ctrl_c_while_pytorch_is_still_being_imported_shows_no_traceback(started
     eventually(lambda: is_asleep(command.pid), what="it waits for the fork server")
     command.signal_group(signal.SIGINT)
     ended = command.end()
-    assert ended.code == 1
+    assert ended.code == 130
     assert "Traceback" not in ended.err, ended.err
     assert len(ended.errors) == 1
     assert read_summary(tmp_path / "run")["status"] == "interrupted"
@@ -199,7 +199,7 @@ def test_a_node_that_somebody_interrupts_says_so_and_the_others_stop(started, tm
     coordinator, nodes = start_by_hand(started, started.peers(3), out, *ENDLESS, **held)
     nodes[2].signal(signal.SIGINT)
     ended = nodes[2].end()
-    assert ended.code == 1
+    assert ended.code == 130
     assert "Traceback" not in ended.err
     assert coordinator.end().code == 1
     summary = read_summary(out)
@@ -216,7 +216,7 @@ def test_a_coordinator_that_is_interrupted_stops_its_nodes(started, tmp_path):
     out = tmp_path / "run"
     coordinator, nodes = start_by_hand(started, started.peers(2), out, *ENDLESS, nodes=2)
     coordinator.signal(signal.SIGTERM)
-    assert coordinator.end().code == 1
+    assert coordinator.end().code == 130
     assert read_summary(out)["status"] == "interrupted"
     for node in nodes:
         ended = node.end()
