@@ -31,7 +31,7 @@ def bench(only: str | None, out: Path | None, as_json: bool) -> None:
     PyTorch. attack: our DLG against the same written plainly. growth: seconds per round and node
     for 8 to 256 nodes.
     """
-    names = only.split(",") if only else list(MEASURES)
+    names = list(MEASURES) if only is None else [name.strip() for name in only.split(",")]
     unknown = [name for name in names if name not in MEASURES]
     if unknown:
         raise WrongUse(f"unknown measure {unknown[0]!r}; known: {', '.join(MEASURES)}")

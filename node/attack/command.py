@@ -47,7 +47,11 @@ Step = Callable[[int, int, float], None]
     help="Rounds to attack, comma-separated.",
 )
 @click.option("--restarts", type=click.IntRange(1), default=4, show_default=True)
-@click.option("--attack-seconds", type=float, help="Most time for one attack.")
+@click.option(
+    "--attack-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Most time for one attack.",
+)
 @click.option("--attack-seed", type=int, default=0, show_default=True, help="Seed of the restarts.")
 @click.option("--float64", is_flag=True, help="Attack in double precision.")
 @click.option(
