@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 
 import click
@@ -12,6 +13,8 @@ from lppa.coordinator.launch import stop_fork_server
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.files import write_atomically
 from lppa.protocol.shell import show_errors, verbosity
+
+log = logging.getLogger("lppa.bench")
 
 
 @click.command(epilog="Example: lppa bench --only exchange,overhead --out bench.json")
@@ -38,7 +41,7 @@ def bench(only: str | None, out: Path | None, as_json: bool) -> None:
     results = {}
     try:
         for name in names:
-            click.echo(f"measuring {name}", err=True)
+            log.info("measuring %s", name)
             results[name] = MEASURES[name]()
     finally:
         stop_fork_server()

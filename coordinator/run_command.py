@@ -21,6 +21,7 @@ from lppa.protocol.settings import Settings
 from lppa.protocol.shell import (
     INTERRUPTED,
     call_lppa,
+    is_quiet,
     lppa_output,
     numbers,
     show_errors,
@@ -67,12 +68,11 @@ def run(
     blueprint = make_blueprint(settings, nodes, folder.name)
     attackers = check_attack(attacker, attack, victim, nodes)
     warm_up()
-    quiet = click.get_current_context().meta["quiet"]
     try:
         summary = run_local(
             blueprint,
             folder,
-            choose_display(settings.rounds + settings.finish, quiet),
+            choose_display(settings.rounds + settings.finish, is_quiet()),
             secure,
             attackers,
             tensorboard,
@@ -83,6 +83,7 @@ def run(
         finish(summary, folder, as_json)
         return
     options = ["attack", str(folder), "--attack", attack, "--victim", victim]
+    options += ["-q"] * is_quiet()
     if as_json:
         summary["attacks"] = json.loads(lppa_output(*options, "--json"))
         report_on(folder)

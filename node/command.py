@@ -13,7 +13,7 @@ from lppa.node.attack.names import parse_attacks, parse_victims
 from lppa.protocol.book import AddressBook, key_file, read_book, read_key
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import LONGEST_WAIT
-from lppa.protocol.shell import call_lppa, show_errors, verbosity
+from lppa.protocol.shell import call_lppa, is_quiet, show_errors, verbosity
 
 
 @click.command(
@@ -92,6 +92,7 @@ def main(
     folder = run_node(book, node, secret, out, timeout, data_dir, record=attack is not None)
     if attack is not None:
         options = ["--attack", attack, "--victim", victim, "--attackers", str(node)]
+        options += ["-q"] * is_quiet()
         sys.exit(call_lppa("attack", str(folder), *options))
 
 

@@ -12,6 +12,8 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import ExitStack, redirect_stdout
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -25,19 +27,35 @@ INTERRUPTED = 130  # the exit code after Ctrl-C: 128 and the number of SIGINT, a
 
 
 def verbosity(command: Callable) -> Callable:
-    """Adds -v and -q, and sends the log to standard error."""
+    """Adds -v and -q, and sends the log to standard error.
+
+    With -q standard output is for --json alone.
+    """
 
     @click.option("-v", "--verbose", is_flag=True, help="Say more; show tracebacks of errors.")
     @click.option("-q", "--quiet", is_flag=True, help="Say only what went wrong.")
     @functools.wraps(command)
     def wrapped(*args: Any, verbose: bool, quiet: bool, **options: Any) -> Any:
-        click.get_current_context().meta["verbose"] = verbose
-        click.get_current_context().meta["quiet"] = quiet
-        level = logging.DEBUG if verbose else logging.ERROR if quiet else logging.INFO
-        start_logging(level)
-        return command(*args, **options)
+        meta = click.get_current_context().meta
+        # Options may stand before a subcommand as well as after it: what a group was told holds.
+        meta["verbose"] = verbose or meta.get("verbose", False)
+        meta["quiet"] = quiet or meta.get("quiet", False)
+        meta["json"] = options.get("as_json", False) or meta.get("json", False)
+        level = logging.WARNING if meta["quiet"] else logging.INFO
+        start_logging(logging.DEBUG if meta["verbose"] else level)
+        with ExitStack() as stack:
+            if meta["quiet"] and not meta["json"]:
+                nowhere = stack.enter_context(Path(os.devnull).open("w"))
+                stack.enter_context(redirect_stdout(nowhere))
+            return command(*args, **options)
 
     return wrapped
+
+
+def is_quiet() -> bool:
+    """Whether the command that is running was told -q."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get("quiet", False)
 
 
 def start_logging(level: int) -> None:

@@ -13,7 +13,7 @@ import click
 
 from lppa.node.attack.names import parse_attacks, parse_victims
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.shell import numbers, show_errors, verbosity
+from lppa.protocol.shell import is_quiet, numbers, show_errors, verbosity
 
 if TYPE_CHECKING:
     from lppa.node.attack.restarts import Options
@@ -164,7 +164,7 @@ def draw_curves(results: Sequence[dict[str, Any]], out: Path | None) -> list[Pat
 
 
 class ProgressBar:
-    """How many attacks are done and what the present one is at; on a terminal only."""
+    """How many attacks are done and what the present one is at; on a terminal only, not with -q."""
 
     def __init__(self, attacks: int) -> None:
         from rich.console import Console
@@ -173,7 +173,8 @@ class ProgressBar:
 
         console = Console(stderr=True)
         columns = (BarColumn(20), MofNCompleteColumn(), Elapsed(), TextColumn("{task.description}"))
-        self.bar = Progress(*columns, console=console, disable=not console.is_terminal)
+        hidden = is_quiet() or not console.is_terminal
+        self.bar = Progress(*columns, console=console, disable=hidden)
         self.task = self.bar.add_task("attacking", total=attacks)
 
     def __enter__(self) -> ProgressBar:
