@@ -165,8 +165,10 @@ def growth(sizes: tuple[int, ...] = (8, 16, 32, 64, 128, 256), rounds: int = 10)
                 }
             )
             summary = run_local(make_blueprint(settings, nodes, "growth"), folder / "run", Silent())
+            if summary["status"] == "interrupted":
+                raise KeyboardInterrupt
             if summary["status"] != "completed":
-                raise RunFailed(f"growth with {nodes} nodes: {summary['reason']}")
+                raise RunFailed(f"growth with {nodes} nodes: {summary['error']}")
             rows.append(
                 {
                     "nodes": nodes,

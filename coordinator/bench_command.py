@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 
 import click
@@ -13,9 +14,11 @@ from lppa.protocol.errors import WrongUse
 from lppa.protocol.files import write_atomically
 from lppa.protocol.shell import show_errors, verbosity
 
+log = logging.getLogger("lppa.bench")
+
 
 @click.command(epilog="Example: lppa bench --only exchange,overhead --out bench.json")
-@click.option("--only", help=f"Some of the measures, by commas: {', '.join(MEASURES)}.")
+@click.option("--only", help=f"Some of the measures, comma-separated: {', '.join(MEASURES)}.")
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the results as JSON."
 )
@@ -31,14 +34,14 @@ def bench(only: str | None, out: Path | None, as_json: bool) -> None:
     PyTorch. attack: our DLG against the same written plainly. growth: seconds per round and node
     for 8 to 256 nodes.
     """
-    names = only.split(",") if only else list(MEASURES)
+    names = list(MEASURES) if only is None else [name.strip() for name in only.split(",")]
     unknown = [name for name in names if name not in MEASURES]
     if unknown:
         raise WrongUse(f"unknown measure {unknown[0]!r}; known: {', '.join(MEASURES)}")
     results = {}
     try:
         for name in names:
-            click.echo(f"measuring {name}", err=True)
+            log.info("measuring %s", name)
             results[name] = MEASURES[name]()
     finally:
         stop_fork_server()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 import click
+
+from lppa.protocol.shell import leave_interrupted
 
 # name -> (module:attribute, one line for the list of commands)
 COMMANDS = {
@@ -36,6 +39,13 @@ class Lazy(click.Group):
             return None
         module, _, attribute = COMMANDS[name][0].partition(":")
         return getattr(importlib.import_module(module), attribute)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            # While a command is being loaded; once it runs, it sees to that by itself.
+            leave_interrupted()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

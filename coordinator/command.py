@@ -14,7 +14,7 @@ from lppa.coordinator.run_command import finish
 from lppa.coordinator.rundir import check_free, default_folder
 from lppa.protocol.book import key_file, read_book, read_key
 from lppa.protocol.settings import Settings
-from lppa.protocol.shell import show_errors, verbosity
+from lppa.protocol.shell import is_quiet, show_errors, verbosity
 
 
 @click.command(
@@ -59,7 +59,6 @@ def main(
     folder = out or default_folder(settings)
     check_free(folder)
     blueprint = make_blueprint(settings, len(book.nodes), folder.name)
-    quiet = click.get_current_context().meta["quiet"]
-    display = choose_display(settings.rounds + settings.finish, quiet)
+    display = choose_display(settings.rounds + settings.finish, is_quiet())
     summary = coordinate(book, secret, blueprint, folder, display, tensorboard=tensorboard)
     finish(summary, folder, as_json)

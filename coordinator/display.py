@@ -18,7 +18,7 @@ class Silent:
         """Nodes that are not there yet; called often."""
 
     def say(self, text: str) -> None:
-        """A line for the person."""
+        """A line for the person: a warning."""
 
     def row(self, row: dict[str, Any]) -> None:
         """An evaluation that all nodes have reported."""
@@ -30,7 +30,14 @@ class Silent:
         """Gives the terminal back."""
 
 
-class Lines(Silent):
+class Warnings(Silent):
+    """What a person is told on standard error, and nothing of how the run goes on."""
+
+    def say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+
+class Lines(Warnings):
     """Plain lines on standard error."""
 
     def __init__(self, rounds: int) -> None:
@@ -42,9 +49,6 @@ class Lines(Silent):
         if missing != self.missing:
             self.missing = missing
             self.say(f"waiting for {name_all(set(missing))}")
-
-    def say(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
 
     def row(self, row: dict[str, Any]) -> None:
         self.say(f"round {row['round']}/{self.rounds}  {in_words(row)}  nodes {self.alive}")
@@ -97,9 +101,9 @@ class Live(Silent):
 
 
 def choose_display(rounds: int, quiet: bool) -> Silent:
-    """A bar for a person at a terminal, lines for a pipe, nothing when asked for quiet."""
+    """A bar for a person at a terminal, lines for a pipe, warnings alone when asked for quiet."""
     if quiet:
-        return Silent(rounds)
+        return Warnings(rounds)
     return Live(rounds) if sys.stderr.isatty() else Lines(rounds)
 
 
@@ -135,7 +139,8 @@ def result_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """What the table shows."""
     accuracy, seconds, sent = summary["accuracy"], summary["seconds"], summary["bytes"]
     rows = [("clients, topology", f"{summary['nodes']}, {summary['topology']}")]
-    rows.append(("rounds", str(summary["rounds"])))
+    planned = summary["rounds"] + summary["finish"]
+    rows.append(("rounds", f"{summary['rounds_done']} of {planned}"))
     if accuracy is not None:
         rows.append(("test accuracy, mean over clients", f"{accuracy['mean']:.2%}"))
         rows.append(("  worst and best client", f"{accuracy['min']:.2%}, {accuracy['max']:.2%}"))

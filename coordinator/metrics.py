@@ -105,10 +105,15 @@ def summarise(
     blueprint: Blueprint,
     collection: Collection,
     outcome: dict[str, Any],
+    rounds_done: int,
     seconds: dict[str, float],
     warnings: list[str],
 ) -> dict[str, Any]:
-    """The content of summary.json. `outcome` has the status, and the reason if it is a bad one."""
+    """The content of summary.json.
+
+    `outcome` has the status, and the error where the run failed; `rounds_done` is the round that
+    all nodes have reached.
+    """
     settings, history = blueprint.settings, collection.history
     last = history[-1] if history else {}
     accuracy = last.get("accuracy")
@@ -116,6 +121,8 @@ def summarise(
         accuracy = {**accuracy, "best": max(row["accuracy"]["mean"] for row in history)}
     totals = [done.values for done in collection.done.values()] or latest_values(collection)
     return {
+        "status": outcome["status"],
+        "error": None,
         **outcome,
         "name": blueprint.name,
         "rule": settings.rule,
@@ -125,6 +132,8 @@ def summarise(
         "nodes": blueprint.nodes,
         "topology": blueprint.topology.name,
         "rounds": settings.rounds,
+        "finish": settings.finish,
+        "rounds_done": rounds_done,
         "accuracy": accuracy,
         "loss": last.get("loss"),
         "consensus": last.get("consensus"),

@@ -13,12 +13,24 @@ import click
 
 from lppa.coordinator.rundir import ABOUT
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.settings import PRESETS, Settings, default_of, flag, make_settings
+from lppa.protocol.settings import (
+    PRESETS,
+    Settings,
+    check_number,
+    default_of,
+    flag,
+    make_settings,
+    option,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+
+# Not a setting, since a run by hand has as many as its address book; but checked like one.
+NODES = option(5, "Number of clients.  [default: as --config says, else 5]", kind=int, least=2)
 
 
 def settings_options(command: Callable, only: Sequence[str] = ()) -> Callable:
@@ -44,6 +56,13 @@ def settings_options(command: Callable, only: Sequence[str] = ()) -> Callable:
         type=click.Choice(sorted(PRESETS)),
         help="A named set of settings to start from: paper.",
     )(wrapped)
+
+
+def chosen_nodes(given: int | None) -> int:
+    """How many clients a run has: as -n says, else as --config says, else five."""
+    if given is not None:
+        return given
+    return click.get_current_context().meta.get("nodes", NODES.default)
 
 
 def _option(about: Field) -> Callable:
@@ -81,7 +100,10 @@ def absolute_paths(settings: Settings) -> Settings:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Settings from TOML or JSON; what is only a record in a run's config.json is left out."""
+    """Settings from TOML or JSON; what is only a record in a run's config.json is left out.
+
+    How many clients there are is no setting, and so not among them: `chosen_nodes` knows it.
+    """
     try:
         text = path.read_text(encoding="utf-8")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -92,12 +114,15 @@ def read_config(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise WrongUse(f"--config {path} must hold settings by name")
     about = content.pop(ABOUT, None)
-    context = click.get_current_context(silent=True)
-    if context is not None and isinstance(about, dict):
-        # How many clients there were is not a setting, but a run that is repeated has as many.
-        context.meta["nodes"] = about.get("nodes")
+    # A run that is repeated has as many clients as it had.
+    nodes = content.pop("nodes", about.get("nodes") if isinstance(about, dict) else None)
     try:
         make_settings(content)
+        if nodes is not None:
+            nodes = check_number("--nodes", nodes, NODES.metadata)
     except WrongUse as error:
         raise WrongUse(f"--config {path}: {error}") from None
+    context = click.get_current_context(silent=True)
+    if context is not None and nodes is not None:
+        context.meta["nodes"] = nodes
     return content

@@ -73,13 +73,13 @@ def coordinate(
             outcome = {"status": "completed"}
         except RunFailed as error:
             last_words = str(error)
-            reason = {"reason": last_words, "node": error.node, "round": error.round}
-            outcome = {"status": "failed", **reason}
+            where = {"node": error.node, "round": error.round}
+            outcome = {"status": "failed", "error": last_words, **where}
         except KeyboardInterrupt:
             outcome["round"] = min(watch.rounds.values())
         except Exception as error:
             last_words = f"the coordinator failed: {error!r}"
-            outcome = {"status": "failed", "reason": last_words}
+            outcome = {"status": "failed", "error": last_words}
             raise
         finally:
             with uninterrupted():
@@ -91,7 +91,8 @@ def coordinate(
                     nodes.end(patience=GRACE if seconds["start"] else 0.0)
                 seconds["total"] = time.monotonic() - began
                 told = records.warnings
-                summary = summarise(blueprint, watch.collection, outcome, seconds, told)
+                done = min(watch.rounds.values())
+                summary = summarise(blueprint, watch.collection, outcome, done, seconds, told)
                 records.close(summary)
     finally:
         wire.close(FAREWELL)

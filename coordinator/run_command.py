@@ -11,32 +11,38 @@ import click
 
 from lppa.coordinator.display import choose_display, print_results
 from lppa.coordinator.launch import stop_fork_server, warm_up
-from lppa.coordinator.options import settings_options
+from lppa.coordinator.options import NODES, chosen_nodes, settings_options
 from lppa.coordinator.plan import make_blueprint
 from lppa.coordinator.records import report_on
 from lppa.coordinator.run import run_local
 from lppa.coordinator.rundir import check_free, default_folder
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
-from lppa.protocol.shell import call_lppa, lppa_output, numbers, show_errors, verbosity
+from lppa.protocol.shell import (
+    INTERRUPTED,
+    call_lppa,
+    is_quiet,
+    lppa_output,
+    numbers,
+    show_errors,
+    verbosity,
+)
 
 
 @click.command(epilog="Example: lppa run -n 5 --rule lppa --topology ring --rounds 50 --seed 1")
-@click.option(
-    "-n",
-    "--nodes",
-    type=int,
-    help="Number of clients.  [default: 5, or as many as the run in --config had]",
-)
+@click.option("-n", "--nodes", type=int, help=NODES.metadata["help"])
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     help="The run's directory.  [default: runs/<time>-<rule>-<dataset>]",
 )
-@click.option("--attacker", help="Nodes that record what they see, by commas.")
+@click.option("--attacker", help="Nodes that record what they see, comma-separated.")
 @click.option("--attack", help="What they do with it after the run: see `lppa attack --help`.")
 @click.option(
-    "--victim", default="0", show_default=True, help="Whom they attack: ids by commas, or all."
+    "--victim",
+    default="0",
+    show_default=True,
+    help="Whom they attack: comma-separated ids, or all.",
 )
 @click.option("--secure", is_flag=True, help="Encrypt the links, although they are local.")
 @click.option("--tensorboard", is_flag=True, help="Write event files for TensorBoard too.")
@@ -58,17 +64,15 @@ def run(
     """Run an experiment with every client as a process of its own on this machine."""
     folder = out or default_folder(settings)
     check_free(folder)
-    if nodes is None:
-        nodes = click.get_current_context().meta.get("nodes") or 5
+    nodes = chosen_nodes(nodes)
     blueprint = make_blueprint(settings, nodes, folder.name)
     attackers = check_attack(attacker, attack, victim, nodes)
     warm_up()
-    quiet = click.get_current_context().meta["quiet"]
     try:
         summary = run_local(
             blueprint,
             folder,
-            choose_display(settings.rounds + settings.finish, quiet),
+            choose_display(settings.rounds + settings.finish, is_quiet()),
             secure,
             attackers,
             tensorboard,
@@ -79,6 +83,7 @@ def run(
         finish(summary, folder, as_json)
         return
     options = ["attack", str(folder), "--attack", attack, "--victim", victim]
+    options += ["-q"] * is_quiet()
     if as_json:
         summary["attacks"] = json.loads(lppa_output(*options, "--json"))
         report_on(folder)
@@ -118,11 +123,11 @@ def finish(summary: dict, folder: Path, as_json: bool) -> None:
     if summary["status"] == "completed":
         return
     click.echo(f"error: the run {describe(summary)}", err=True)
-    sys.exit(1)
+    sys.exit(INTERRUPTED if summary["status"] == "interrupted" else 1)
 
 
 def describe(summary: dict) -> str:
     """How a run ended that did not come to its end."""
     if summary["status"] == "failed":
-        return f"failed: {summary['reason']}"
+        return f"failed: {summary['error']}"
     return f"was interrupted in round {summary['round']}"

@@ -81,7 +81,7 @@ def build_topology(spec: str, nodes: int, seed: int) -> Topology:
         edges = _read_edges(Path(spec), nodes)
         return require_strongly_connected(_topology(spec, nodes, edges))
     known = ", ".join([*FIXED, *RANDOM])
-    raise WrongUse(f"unknown topology {spec}: use one of {known}, or a path to a JSON edge list")
+    raise WrongUse(f"unknown topology {spec}: use one of {known}, or a JSON file with edges")
 
 
 def require_strongly_connected(topology: Topology) -> Topology:
@@ -101,7 +101,8 @@ def require_strongly_connected(topology: Topology) -> Topology:
     more = f"; and {len(shown) - 3} more such groups" if len(shown) > 3 else ""
     raise WrongUse(
         f"topology {topology.name} with {n} nodes is not strongly connected: "
-        f"{'; '.join(shown[:3])}{more}: add edges until every node reaches every other"
+        f"{'; '.join(shown[:3])}{more}: add edges until every node reaches every other "
+        "([from, to] is one way; a two-way link needs both)"
     )
 
 
@@ -282,14 +283,15 @@ def _read_edges(path: Path, nodes: int) -> list[Edge]:
         content = content.get("edges")
     if not isinstance(content, list):
         raise WrongUse(
-            f"topology file {path} holds no edges: write a list of [from, to] pairs, or an object "
-            f'{{"nodes": n, "edges": [[from, to], …]}}'
+            f"topology file {path} holds no edges: write a list of [from, to] pairs, each a link "
+            f'one way, or an object {{"nodes": n, "edges": [[from, to], …]}}'
         )
     for pair in content:
         # type() and not isinstance(): JSON's true is an int to Python.
         if not isinstance(pair, list) or [type(i) for i in pair] != [int, int]:
             raise WrongUse(
-                f"topology file {path}: {json.dumps(pair)[:40]} is not an edge: write [from, to]"
+                f"topology file {path}: {json.dumps(pair)[:40]} is not an edge: write [from, to], "
+                "a link one way"
             )
         if not all(0 <= i < nodes for i in pair):
             raise WrongUse(

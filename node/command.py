@@ -13,7 +13,7 @@ from lppa.node.attack.names import parse_attacks, parse_victims
 from lppa.protocol.book import AddressBook, key_file, read_book, read_key
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import LONGEST_WAIT
-from lppa.protocol.shell import call_lppa, show_errors, verbosity
+from lppa.protocol.shell import call_lppa, is_quiet, show_errors, verbosity
 
 
 @click.command(
@@ -49,7 +49,10 @@ from lppa.protocol.shell import call_lppa, show_errors, verbosity
     "it after the run; see `lppa attack --help`.",
 )
 @click.option(
-    "--victim", default="0", show_default=True, help="Whom to attack: ids by commas, or all."
+    "--victim",
+    default="0",
+    show_default=True,
+    help="Whom to attack: comma-separated ids, or all.",
 )
 @click.option(
     "--timeout",
@@ -89,6 +92,7 @@ def main(
     folder = run_node(book, node, secret, out, timeout, data_dir, record=attack is not None)
     if attack is not None:
         options = ["--attack", attack, "--victim", victim, "--attackers", str(node)]
+        options += ["-q"] * is_quiet()
         sys.exit(call_lppa("attack", str(folder), *options))
 
 

@@ -22,6 +22,7 @@ def option(
     kind: type = str,
     choices: tuple[str, ...] = (),
     pattern: str = "",
+    allowed: str = "",
     least: float | None = None,
     above: float | None = None,
     most: float | None = None,
@@ -30,13 +31,15 @@ def option(
     """A field with what the command line and the checks need to know about it.
 
     `least` and `most` bound a number, `above` without the bound itself; `words` are texts that a
-    number setting takes besides numbers; `pattern` is what a text must look like.
+    number setting takes besides numbers; `pattern` is what a text must look like, and `allowed`
+    says the same to people.
     """
     about = {
         "help": help,
         "kind": kind,
         "choices": choices,
         "pattern": pattern,
+        "allowed": allowed,
         "least": least,
         "above": above,
         "most": most,
@@ -45,6 +48,7 @@ def option(
     return field(default=default, metadata=about)
 
 
+PARTITIONS = "iid, quantity:ALPHA, dirichlet:ALPHA or classes:K"
 NOISE_EXCHANGES = ("tensor", "seed")
 LONGEST_WAIT = 1_000_000.0  # seconds; ZeroMQ counts milliseconds in 32 bits
 
@@ -59,6 +63,8 @@ class Settings:
         "digits (embedded), mnist, fmnist, cifar10, adult, rcv1, covtype, a .npz file, or the "
         "quadratic problem: quadratic, quadratic-shared.  [default: digits]",
         pattern=r"digits|f?mnist|cifar10|adult|rcv1|covtype|.+\.npz|quadratic(-shared)?",
+        allowed="digits, mnist, fmnist, cifar10, adult, rcv1, covtype, quadratic, quadratic-shared "
+        "or a .npz file",
     )
     data_dir: str | None = option(
         None, "Folder of the raw data.  [default: $LPPA_DATA, else a folder of this user]"
@@ -68,8 +74,8 @@ class Settings:
     )
     partition: str = option(
         "iid",
-        "How the training data is split over clients: iid, quantity:ALPHA, dirichlet:ALPHA or "
-        "classes:K.",
+        f"How the training data is split over clients: {PARTITIONS}.",
+        allowed=PARTITIONS,
         pattern=r"iid|(quantity|dirichlet):[0-9.eE+-]+|classes:[0-9]+",
     )
     model: str | None = option(
@@ -154,7 +160,8 @@ class Settings:
     topology: str = option(
         "full",
         "full, ring, directed-ring, star, grid, torus, random-regular[:D], erdos-renyi[:P], "
-        "small-world[:K], exponential, or a JSON file with an edge list.",
+        "small-world[:K], exponential, or a JSON file with directed edges: [from, to] is a link "
+        "one way, [to, from] beside it makes it two-way.",
     )
     weights: str = option(
         "uniform", "Matrix that Sinkhorn-Knopp starts from.", choices=("uniform", "random")
@@ -178,6 +185,7 @@ class Settings:
         "auto",
         "auto (cuda:<id mod GPUs>, else cpu), cpu, cuda or cuda:K.",
         pattern=r"auto|cpu|cuda(:[0-9]+)?",
+        allowed="auto, cpu, cuda or cuda:K",
     )
     eval_every: int = option(
         5, "Rounds between evaluations; the last round is always evaluated.", kind=int, least=1
@@ -271,7 +279,7 @@ def _checked(about: Field, value: Any) -> Any:
     """The value in its own type, or an error that names the option."""
     rules, name = about.metadata, flag(about.name)
     if rules["kind"] in (int, float):
-        return _number(name, value, rules)
+        return check_number(name, value, rules)
     if rules["kind"] is bool:
         if not isinstance(value, bool):
             raise WrongUse(f"{name} must be true or false, not {value!r}")
@@ -281,11 +289,12 @@ def _checked(about: Field, value: Any) -> Any:
     if rules["choices"] and value not in rules["choices"]:
         raise WrongUse(f"{name} must be one of {', '.join(rules['choices'])}, not {value!r}")
     if rules["pattern"] and not re.fullmatch(rules["pattern"], value):
-        raise WrongUse(f"{name} cannot be {value!r}: {rules['help']}")
+        raise WrongUse(f"{name} must be {rules['allowed']}, not {value!r}")
     return value
 
 
-def _number(name: str, value: Any, rules: Mapping[str, Any]) -> int | float | str:
+def check_number(name: str, value: Any, rules: Mapping[str, Any]) -> int | float | str:
+    """The value as a number that the rules of an `option` allow, or one of its words."""
     if value in rules["words"]:
         return value
     kind, least, above, most = (rules[key] for key in ("kind", "least", "above", "most"))
@@ -295,7 +304,7 @@ def _number(name: str, value: Any, rules: Mapping[str, Any]) -> int | float | st
     if above is not None:
         what += f" above {above:g}"
     if most is not None:
-        what += f" and at most {most:.10g}"
+        what += f" and at most {kind(most)}" if kind is int else f" and at most {most:.10g}"
     if rules["words"]:
         what += f" or {' or '.join(rules['words'])}"
     refusal = WrongUse(f"{name} must be {what}, not {value!r}")

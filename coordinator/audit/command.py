@@ -11,7 +11,7 @@ import click
 
 from lppa.coordinator.audit.assemble import MOST_ROUNDS, ROUNDS, case_of, check_nodes
 from lppa.coordinator.audit.document import audit as make_audit
-from lppa.coordinator.options import settings_options
+from lppa.coordinator.options import NODES, chosen_nodes, settings_options
 from lppa.coordinator.plan import make_blueprint
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
@@ -39,14 +39,10 @@ WORDS = {"exact": "EXACT", None: "–"}
 
 
 @click.command(epilog="Example: lppa audit --topology ring -n 5 --rule lppa --noise-every 1")
+@click.option("-n", "--nodes", type=int, help=NODES.metadata["help"])
 @click.option(
-    "-n",
-    "--nodes",
-    type=int,
-    help="Number of clients.  [default: 5, or as many as the run in --config had]",
-)
-@click.option(
-    "--attackers", help="Nodes that pool what they know, by commas.  [default: each node by itself]"
+    "--attackers",
+    help="Nodes that pool what they know, comma-separated.  [default: each node by itself]",
 )
 @click.option("--victim", type=int, help="Look at this victim only.")
 @click.option(
@@ -80,8 +76,7 @@ def audit(
     victim's first and second gradient, a change between gradients, and the change over all rounds
     can be estimated, or EXACT, or – where they cannot be.
     """
-    if nodes is None:
-        nodes = click.get_current_context().meta.get("nodes") or 5
+    nodes = chosen_nodes(nodes)
     spies = None if attackers is None else numbers(attackers, "--attackers")
     blueprint = make_blueprint(settings, nodes, "audit")
     check_nodes(nodes, spies or (), victim)

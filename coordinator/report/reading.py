@@ -91,7 +91,7 @@ def planned_rounds(config: dict[str, Any], summary: dict[str, Any]) -> int | Non
 
 def reason_of(summary: dict[str, Any]) -> str | None:
     """Why a run failed, or where it was interrupted."""
-    reason, round = text(summary.get("reason")), whole(summary.get("round"))
+    reason, round = text(summary.get("error")), whole(summary.get("round"))
     if reason is None and round is not None:
         return f"in round {round}"
     return reason

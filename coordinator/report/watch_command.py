@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import click
 
 from lppa.protocol.shell import show_errors, verbosity
+
+log = logging.getLogger("lppa.watch")
 
 
 @click.command(
@@ -32,7 +35,7 @@ def watch(run: Path, port: int, open_it: bool) -> None:
     from lppa.coordinator.report.live import open_server
 
     with open_server(run, port) as server:
-        click.echo(f"watching {run} at {server.url} (Ctrl-C ends this)", err=True)
+        log.info("watching %s at %s (Ctrl-C ends this)", run, server.url)
         if open_it:
             import webbrowser
 
@@ -40,4 +43,4 @@ def watch(run: Path, port: int, open_it: bool) -> None:
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            click.echo("no longer watching", err=True)
+            log.info("no longer watching")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import platform
 import shlex
 import sys
@@ -22,7 +23,9 @@ from lppa.coordinator.reproduce.sizes import FULL, QUICK, READINGS, TINY, Size, 
 from lppa.coordinator.rundir import PACKAGES
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.files import write_atomically
-from lppa.protocol.shell import show_errors, verbosity
+from lppa.protocol.shell import is_quiet, show_errors, verbosity
+
+log = logging.getLogger("lppa.reproduce")
 
 WIDE = 160  # columns, where nobody says how many there are
 DATASETS = (*paper.DATASETS, "digits")
@@ -43,7 +46,7 @@ Made = tables.Table | figures.Figure
 @click.option("--tiny", is_flag=True, hidden=True)
 @click.option("--seeds", type=click.IntRange(1), help="Seeds 1 to K.  [default: 5; --quick: 2]")
 @click.option(
-    "--datasets", help=f"Some of {', '.join(DATASETS)}, by commas.  [default: the paper's]"
+    "--datasets", help=f"Some of {', '.join(DATASETS)}, comma-separated.  [default: the paper's]"
 )
 @click.option(
     "--reading",
@@ -91,8 +94,7 @@ def reproduce(
             results = store.results
             missing = [cell for cell in cells if cell.key not in results]
             if missing:
-                quiet = click.get_current_context().meta["quiet"]
-                progress = choose_progress(missing, len(cells) - len(missing), quiet)
+                progress = choose_progress(missing, len(cells) - len(missing), is_quiet())
                 failed = run_cells(missing, store, out, progress)
     made = [make(name, plan, results) for name in wanted]
     suffix = suffix_of(plan)
@@ -110,10 +112,11 @@ def reproduce(
         print_all(made, out, suffix)
         if missing:
             nominal = in_time(sum(map(cost, missing)))
-            click.echo(
-                f"{len(missing)} of {len(cells)} cells are missing, very roughly {nominal} of one "
-                "core",
-                err=True,
+            log.info(
+                "%d of %d cells are missing, very roughly %s of one core",
+                len(missing),
+                len(cells),
+                nominal,
             )
     if failed:
         cell, reason = failed[0]

@@ -91,11 +91,11 @@ class Telling(Silent):
 
 def training_result(summary: dict[str, Any], dataset: str) -> dict[str, Any]:
     """What is kept of a run: the highest mean accuracy (the paper's), the last, and the curve."""
-    diverged = summary["status"] == "failed" and DIVERGED in summary["reason"]
+    diverged = summary["status"] == "failed" and DIVERGED in summary["error"]
     if summary["status"] == "interrupted":
         raise KeyboardInterrupt
     if summary["status"] != "completed" and not diverged:
-        raise RunFailed(f"a run failed: {summary['reason']}")
+        raise RunFailed(f"a run failed: {summary['error']}")
     curve = [[row["round"], row["accuracy"]["mean"]] for row in summary["history"]]
     data = load(dataset)
     return {

@@ -13,7 +13,7 @@ import click
 
 from lppa.node.attack.names import parse_attacks, parse_victims
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.shell import numbers, show_errors, verbosity
+from lppa.protocol.shell import is_quiet, numbers, show_errors, verbosity
 
 if TYPE_CHECKING:
     from lppa.node.attack.restarts import Options
@@ -33,15 +33,25 @@ Step = Callable[[int, int, float], None]
     "attacks",
     default="naive/dlg",
     show_default=True,
-    help="OBSERVATION/INVERSION, several by commas; an inversion alone means naive. Observations: "
+    help="OBSERVATION/INVERSION, comma-separated; an inversion alone means naive. Observations: "
     "naive, neighbour, difference, two-hop. Inversions: dlg, idlg, cosine, likelihood, svd, "
     "labels. With collude:1,3/ before it, those attackers pool what they know.",
 )
-@click.option("--victim", default="0", show_default=True, help="Nodes by commas, or all.")
-@click.option("--attackers", help="Who attacks, each alone, by commas.  [default: all]")
-@click.option("--rounds", "at", default="0", show_default=True, help="Rounds to attack, by commas.")
+@click.option("--victim", default="0", show_default=True, help="Comma-separated ids, or all.")
+@click.option("--attackers", help="Who attacks, each alone, comma-separated.  [default: all]")
+@click.option(
+    "--rounds",
+    "at",
+    default="0",
+    show_default=True,
+    help="Rounds to attack, comma-separated.",
+)
 @click.option("--restarts", type=click.IntRange(1), default=4, show_default=True)
-@click.option("--attack-seconds", type=float, help="Most time for one attack.")
+@click.option(
+    "--attack-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Most time for one attack.",
+)
 @click.option("--attack-seed", type=int, default=0, show_default=True, help="Seed of the restarts.")
 @click.option("--float64", is_flag=True, help="Attack in double precision.")
 @click.option(
@@ -154,7 +164,7 @@ def draw_curves(results: Sequence[dict[str, Any]], out: Path | None) -> list[Pat
 
 
 class ProgressBar:
-    """How many attacks are done and what the present one is at; on a terminal only."""
+    """How many attacks are done and what the present one is at; on a terminal only, not with -q."""
 
     def __init__(self, attacks: int) -> None:
         from rich.console import Console
@@ -163,7 +173,8 @@ class ProgressBar:
 
         console = Console(stderr=True)
         columns = (BarColumn(20), MofNCompleteColumn(), Elapsed(), TextColumn("{task.description}"))
-        self.bar = Progress(*columns, console=console, disable=not console.is_terminal)
+        hidden = is_quiet() or not console.is_terminal
+        self.bar = Progress(*columns, console=console, disable=hidden)
         self.task = self.bar.add_task("attacking", total=attacks)
 
     def __enter__(self) -> ProgressBar:

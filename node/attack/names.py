@@ -32,7 +32,7 @@ class Attack:
 
 
 def parse_attacks(text: str) -> list[Attack]:
-    """Attacks by commas; a comma before a digit belongs to the ids of a collusion."""
+    """Comma-separated attacks; a comma before a digit belongs to the ids of a collusion."""
     return [parse_attack(spec.strip()) for spec in re.split(r",(?!\s*\d)", text)]
 
 
@@ -59,13 +59,13 @@ def parse_attack(spec: str) -> Attack:
 
 
 def parse_victims(text: str) -> tuple[int, ...] | None:
-    """Ids by commas; None for `all`: every node that is heard and does not attack."""
+    """Comma-separated ids; None for `all`: every node that is heard and does not attack."""
     if text.strip() == "all":
         return None
     try:
         return tuple(dict.fromkeys(numbers(text, "--victim")))
     except WrongUse:
-        raise WrongUse(f"--victim must be ids by commas, or all, not {text!r}") from None
+        raise WrongUse(f"--victim must be comma-separated ids, or all, not {text!r}") from None
 
 
 def check_call(attacks: str, victim: str, attackers: tuple[int, ...], nodes: int) -> None:

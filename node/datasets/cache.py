@@ -31,7 +31,7 @@ from lppa.node.datasets.files import cache_folder
 log = logging.getLogger(__name__)
 
 # Counts up whenever a loader prepares other arrays from the same sources.
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ Only moves bytes: what is inside is the parsers' matter. torchvision does the do
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 
 from lppa.node.datasets.files import FoundFile, RawFile, read
@@ -72,7 +73,7 @@ def _download(urls: Sequence[str], room: Path, place: Path) -> Path:
     for url in urls:
         log.info("downloading %s", url)
         try:
-            with _timeout(TIMEOUT_SECONDS):
+            with _timeout(TIMEOUT_SECONDS), _hushed():
                 download_url(url, str(room), filename="download")
             return room / "download"
         # torchvision lets through whatever urllib, ssl and http.client raise.
@@ -94,6 +95,19 @@ def _timeout(seconds: float) -> Iterator[None]:
         yield
     finally:
         socket.setdefaulttimeout(before)
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Keeps torchvision's progress bar, which it has no parameter for, from whoever said -q."""
+    # Imported late: whoever only reads prepared data needs no command line.
+    from lppa.protocol.shell import is_quiet
+
+    if not is_quiet():
+        yield
+        return
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stderr(nowhere):
+        yield
 
 
 def _unpack(archive: Path, member: str, place: Path) -> None:

@@ -1,8 +1,8 @@
 """A user's own data: one .npz file with x_train, y_train, x_test and y_test.
 
 x has one row per sample. Rows of two dimensions are images of one channel, of three (channels,
-height, width); bytes are pixels and scaled to [0, 1], everything else is used as it is. y counts
-classes from 0.
+height, width), or (height, width, channels) where only the last size is 1 or 3; bytes are pixels
+and scaled to [0, 1], everything else is used as it is. y counts classes from 0.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from lppa.node.datasets.images import WHITE, channel_statistics
 from lppa.protocol.errors import WrongUse
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
+CHANNELS = (1, 3)  # grey, or red, green and blue
 LARGEST_LABEL = np.iinfo(np.uint16).max
 
 
@@ -84,6 +85,8 @@ def _inputs(x: np.ndarray, where: str) -> np.ndarray:
         raise WrongUse(f"{where} has shape {x.shape}: expected samples, then one to three sizes")
     if x.ndim == 3:
         x = x[:, None]
+    elif x.ndim == 4:
+        x = _channels_first(x, where)
     if x.dtype == np.uint8:
         return x
     with np.errstate(over="ignore"):
@@ -92,6 +95,17 @@ def _inputs(x: np.ndarray, where: str) -> np.ndarray:
         row = int(np.argwhere(~np.isfinite(x))[0, 0])
         raise WrongUse(f"{where}, row {row}: a value is not a finite number")
     return x
+
+
+def _channels_first(x: np.ndarray, where: str) -> np.ndarray:
+    """Images as (channels, height, width), whichever way their one or three channels come."""
+    first, last = (x.shape[axis] in CHANNELS for axis in (1, 3))
+    if first and last:
+        raise WrongUse(
+            f"{where} has shape {x.shape}: channels could be the first or the last size of an "
+            "image; give images with sides above 3, or flat rows for --model mlp"
+        )
+    return np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if last else x
 
 
 def _labels(y: np.ndarray, where: str) -> np.ndarray:

@@ -187,16 +187,17 @@ def test_a_topology_written_to_a_file_reads_back_as_itself(tmp_path_factory, nod
     ("text", "reason"),
     [
         ("[[0, 1], [1", "is not JSON"),
-        ("3", "holds no edges"),
+        ("3", "holds no edges: write a list of [from, to] pairs, each a link one way"),
         ('{"nodes": 3}', "holds no edges"),
         ('{"nodes": 4, "edges": []}', "is for 4 nodes, the run has 3"),
-        ("[[0, 1, 2]]", "is not an edge"),
+        ("[[0, 1, 2]]", "is not an edge: write [from, to], a link one way"),
         ("[[0, true]]", "is not an edge"),
         ('[["0", "1"]]', "is not an edge"),
         ("[7]", "is not an edge"),
         ("[[0, 3]]", "leaves the run's nodes 0 to 2"),
         ("[[-1, 0]]", "leaves the run's nodes 0 to 2"),
         ("[[0, 1], [1, 0]]", "node 2 cannot reach nodes 0, 1"),
+        ("[[0, 1], [1, 2]]", "[from, to] is one way; a two-way link needs both"),
     ],
 )
 def test_a_bad_file_is_refused_with_its_name_and_the_reason(tmp_path, text, reason):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +50,37 @@ def test_dashes_and_underscores_are_the_same():
 def test_a_wrong_value_names_the_option(name, value):
     with pytest.raises(WrongUse, match="--" + name.replace("_", "-")):
         make_settings({name: value})
+
+
+NONSENSE = [f.name for f in fields(Settings) if f.name not in ("data_dir", "topology")]
+
+
+@pytest.mark.parametrize("name", NONSENSE)
+def test_a_refusal_says_what_is_allowed_in_one_plain_sentence(name):
+    with pytest.raises(WrongUse) as error:
+        make_settings({name: "nonsense"})
+    said = str(error.value)
+    assert said.startswith("--" + name.replace("_", "-") + " must be ")
+    assert said.endswith(", not 'nonsense'")
+    assert "[" not in said
+    words = re.findall(r"[\w.:-]+", said.replace("at most", ""))
+    assert len(words) == len(set(words)), "nothing is listed twice"
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("dataset", ["digits", "covtype", "quadratic", "quadratic-shared", "some.npz"]),
+        ("partition", ["iid", "quantity:0.5", "dirichlet:0.1", "classes:2"]),
+        ("device", ["auto", "cpu", "cuda", "cuda:1"]),
+    ],
+)
+def test_what_a_refusal_says_is_allowed_is(name, allowed):
+    with pytest.raises(WrongUse) as error:
+        make_settings({name: "nonsense"})
+    for value in allowed:
+        assert getattr(make_settings({name: value}), name) == value
+        assert value.partition(":")[0].removeprefix("some") in str(error.value)
 
 
 def test_an_unknown_setting_is_refused_with_the_known_ones():

@@ -142,7 +142,7 @@ def test_an_attack_does_not_outlive_the_command_that_started_it(local_run):
         (["--attack", "naive/magic"], "unknown inversion"),
         (["--attackers", "2"], "node 2 recorded nothing"),
         (["--victim", "0,3"], "is an attacker itself"),
-        (["--victim", "some"], "--victim must be ids by commas, or all"),
+        (["--victim", "some"], "--victim must be comma-separated ids, or all"),
         (["--attack", "collude:2,3/naive/dlg"], "node 2 recorded nothing"),
         (["--attack", "collude:3"], "does not say what to do"),
         (["--attack", "collude:x/dlg"], "whole numbers"),

@@ -82,19 +82,21 @@ def test_a_node_that_is_killed_ends_the_run_and_is_named_with_its_round(started,
     assert (summary["status"], summary["node"]) == ("failed", 1)
     assert summary["round"] > 0
     assert abs(summary["round"] - last_round(out, 1)) <= 2 * EVERY
-    assert summary["reason"] == f"node 1 was killed by SIGKILL in round {summary['round']}"
-    assert ended.errors == [f"error: the run failed: {summary['reason']}"]
+    assert 0 < summary["rounds_done"] <= summary["round"] < summary["rounds"]
+    assert summary["error"] == f"node 1 was killed by SIGKILL in round {summary['round']}"
+    assert ended.errors == [f"error: the run failed: {summary['error']}"]
     assert json.loads(ended.out) == {**summary, "directory": str(out)}
     assert_nothing_left(started, out)
 
 
 def assert_interrupted(started, command, out):
     ended = command.end()
-    assert ended.code == 1
+    assert ended.code == 130
     assert "Traceback" not in ended.err
     summary = read_summary(out)
-    assert summary["status"] == "interrupted"
-    assert summary["round"] > 0
+    assert (summary["status"], summary["error"]) == ("interrupted", None)
+    assert 0 < summary["round"] == summary["rounds_done"] < summary["rounds"]
+    assert f"{summary['rounds_done']} of 1000000" in ended.out
     assert ended.errors == [f"error: the run was interrupted in round {summary['round']}"]
     assert_nothing_left(started, out)
 
@@ -133,7 +135,7 @@ def test_ctrl_c_while_pytorch_is_still_being_imported_shows_no_traceback(started
     eventually(lambda: is_asleep(command.pid), what="it waits for the fork server")
     command.signal_group(signal.SIGINT)
     ended = command.end()
-    assert ended.code == 1
+    assert ended.code == 130
     assert "Traceback" not in ended.err, ended.err
     assert len(ended.errors) == 1
     assert read_summary(tmp_path / "run")["status"] == "interrupted"
@@ -175,9 +177,9 @@ def test_a_node_that_is_lost_by_hand_is_named_by_all_within_the_timeout(started,
     assert (summary["status"], summary["node"]) == ("failed", 1)
     # One round is what the lost node may still have sent, or not have sent any more.
     assert -1 <= summary["round"] - last_round(out, 1) <= EVERY + 1
-    assert f"round {summary['round']}" in summary["reason"]
-    assert f"waited {timeout} s" in summary["reason"]
-    assert ended.errors == [f"error: the run failed: {summary['reason']}"]
+    assert f"round {summary['round']}" in summary["error"]
+    assert f"waited {timeout} s" in summary["error"]
+    assert ended.errors == [f"error: the run failed: {summary['error']}"]
     for survivor in (nodes[0], nodes[2]):
         ended = survivor.end()
         assert ended.code == 1
@@ -197,16 +199,16 @@ def test_a_node_that_somebody_interrupts_says_so_and_the_others_stop(started, tm
     coordinator, nodes = start_by_hand(started, started.peers(3), out, *ENDLESS, **held)
     nodes[2].signal(signal.SIGINT)
     ended = nodes[2].end()
-    assert ended.code == 1
+    assert ended.code == 130
     assert "Traceback" not in ended.err
     assert coordinator.end().code == 1
     summary = read_summary(out)
     assert (summary["status"], summary["node"]) == ("failed", 2)
-    assert "interrupted" in summary["reason"]
+    assert "interrupted" in summary["error"]
     for survivor in nodes[:2]:
         ended = survivor.end()
         assert ended.code == 1
-        assert ended.errors == [f"error: {summary['reason']}"]
+        assert ended.errors == [f"error: {summary['error']}"]
     assert_nothing_left(started, out)
 
 
@@ -214,7 +216,7 @@ def test_a_coordinator_that_is_interrupted_stops_its_nodes(started, tmp_path):
     out = tmp_path / "run"
     coordinator, nodes = start_by_hand(started, started.peers(2), out, *ENDLESS, nodes=2)
     coordinator.signal(signal.SIGTERM)
-    assert coordinator.end().code == 1
+    assert coordinator.end().code == 130
     assert read_summary(out)["status"] == "interrupted"
     for node in nodes:
         ended = node.end()

@@ -62,7 +62,7 @@ def test_whoever_is_stopped_at_any_point_gets_the_same_tables_in_the_end(started
     expected = whole(started, plain, "table3")
 
     ended = stopped_after(started, stopped, 1, signal.SIGINT, "all")
-    assert ended.code == 1
+    assert ended.code == 130
     assert "interrupted" in ended.err
     ended = stopped_after(started, stopped, 3, signal.SIGKILL, "all")
     assert ended.code == -signal.SIGKILL

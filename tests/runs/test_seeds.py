@@ -109,10 +109,10 @@ def test_a_wrong_or_missing_seed_ends_the_run_before_it_is_used(tmp_path, what, 
             node.end()
         summary = read_summary(out)
     assert summary["status"] == "failed"
-    assert reason in summary["reason"]
+    assert reason in summary["error"]
     assert summary["round"] == 0
     assert not summary["history"]
     if what == "no seeds at all":
-        assert "does not know --noise-exchange seed (it knows tensor)" in summary["reason"]
+        assert "does not know --noise-exchange seed (it knows tensor)" in summary["error"]
     else:
         assert summary["node"] is not None

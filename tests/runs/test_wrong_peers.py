@@ -149,7 +149,7 @@ def test_neighbours_with_different_keys_for_one_node_name_each_other(started, se
     assert "Traceback" not in first.err + second.err + coordinator.err
     summary = read_summary(out)
     assert (summary["status"], summary["round"]) == ("failed", 0)
-    assert "key" in summary["reason"], summary
+    assert "key" in summary["error"], summary
 
 
 # --- who is there -------------------------------------------------------------------------------

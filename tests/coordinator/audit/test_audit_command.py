@@ -7,7 +7,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from lppa.coordinator.audit.command import audit
+from lppa.coordinator.audit.command import audit, show
+from lppa.coordinator.audit.document import warning_lines
 from lppa.coordinator.audit.picture import draw_audit
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -87,6 +88,20 @@ def test_exact_cells_are_red_and_what_is_not_identifiable_is_grey(tmp_path):
     assert reds[2] == reds[0]
 
 
+@pytest.mark.parametrize("advice", ["", None])
+def test_where_nothing_helps_no_advice_is_announced(capsys, advice):
+    found = json.loads(call("-n", 2, "--json").stdout)
+    assert found["bad"]
+    assert "to change that, use --" in warning_lines(found)[0]
+    (line,) = warning_lines({**found, "advice": advice})
+    assert line.startswith(found["verdict"][0].split(" (")[0])
+    assert line.endswith(" (`lppa audit` tells more)")
+    show({**found, "advice": advice})
+    printed = capsys.readouterr().out
+    assert found["verdict"][0] in printed
+    assert "change that" not in (line + printed)
+
+
 @pytest.mark.parametrize(
     ("argv", "reason"),
     [
@@ -96,7 +111,7 @@ def test_exact_cells_are_red_and_what_is_not_identifiable_is_grey(tmp_path):
         (("--beta-own", "0.1", "--rule", "dp"), "--beta-own goes with --rule lppa"),
         (("--clip", "0"), "--clip must be"),
         (("--attackers", "7"), "there is no node 7 in a graph of 5: ids are 0 to 4"),
-        (("--attackers", "1,x"), "--attackers must be whole numbers"),
+        (("--attackers", "1,x"), "--attackers must be comma-separated whole numbers"),
         (("--attackers", "0,1,2,3,4"), "leave at least one"),
         (("--victim", "5"), "there is no node 5"),
         (("--attackers", "1", "--victim", "1"), "cannot be attacker and victim"),
@@ -126,3 +141,10 @@ def test_settings_come_from_a_preset_and_from_a_runs_config_too(tmp_path):
     config.write_text(json.dumps({"rule": "dp", "rounds": 9, "about": {"nodes": 3}}))
     found = json.loads(call("--preset", "paper", "--config", config, "--json").stdout)
     assert (found["rule"], found["nodes"], found["init"]) == ("dp", 3, "independent")
+
+
+def test_a_toml_file_may_say_how_many_nodes_and_the_command_line_wins(tmp_path):
+    config = tmp_path / "settings.toml"
+    config.write_text("nodes = 4\n")
+    assert json.loads(call("--config", config, "--json").stdout)["nodes"] == 4
+    assert json.loads(call("--config", config, "-n", 3, "--json").stdout)["nodes"] == 3

@@ -87,7 +87,7 @@ def test_a_broken_line_in_the_middle_is_told(made_up):
 @pytest.mark.parametrize(
     ("status", "more", "reason"),
     [
-        ("failed", {"reason": "node 2 was lost in round 7", "round": 7}, "node 2 was lost"),
+        ("failed", {"error": "node 2 was lost in round 7", "round": 7}, "node 2 was lost"),
         ("interrupted", {"round": 7}, "in round 7"),
     ],
 )

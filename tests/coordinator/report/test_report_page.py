@@ -115,7 +115,7 @@ def test_the_page_needs_nothing_from_anywhere(made_up):
 def test_nothing_from_a_file_becomes_markup(made_up):
     run = made_up(rule=EVIL).begin()
     run.evaluate(5)
-    run.end("failed", reason=EVIL, name=EVIL, warnings=[EVIL])
+    run.end("failed", error=EVIL, name=EVIL, warnings=[EVIL])
     run.json("topology.json", {**run.files["topology.json"], "name": EVIL})
     run.audited()
     audit = run.files["audit.json"]

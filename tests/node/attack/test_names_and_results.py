@@ -51,7 +51,7 @@ def test_victims_are_ids_or_all():
         ("dlg", "0,3", "node 3 cannot be attacker and victim"),
         ("collude:1,3/naive/dlg", "0", "node 1 cannot collude"),
         ("naive/dgl", "0", "unknown inversion"),
-        ("dlg", "everyone", "ids by commas, or all"),
+        ("dlg", "everyone", "comma-separated ids, or all"),
     ],
 )
 def test_what_a_run_cannot_have_is_refused_before_it_starts(attack, victim, reason):

@@ -9,13 +9,16 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from lppa.node.datasets import load_dataset
 from lppa.node.datasets.catalogue import CATALOGUE
 from lppa.node.datasets.fetch import fetch
 from lppa.node.datasets.files import RawFile, data_folder
 from lppa.protocol.errors import WrongUse
+from lppa.protocol.shell import verbosity
 
 
 @pytest.fixture
@@ -71,6 +74,22 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(WrongUse, match=r"train-images.* is missing from .*cannot be written"):
         load_dataset("mnist", tmp_path / "file")
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_progress_bar_is_shown_unless_somebody_said_q(tmp_path, server, quiet):
+    folder, url, _ = server
+    (folder / "a").write_bytes(b"content")
+    file = RawFile("a", md5=md5(b"content"), urls=(f"{url}/a",))
+
+    @click.command()
+    @verbosity
+    def get():
+        fetch([file], tmp_path / "data")
+
+    result = CliRunner().invoke(get, ["-q"] * quiet, catch_exceptions=False)
+    assert (tmp_path / "data" / "a").read_bytes() == b"content"
+    assert (result.stderr == "") is quiet
 
 
 def test_a_missing_file_is_fetched_whole_and_a_present_one_is_not(tmp_path, server):

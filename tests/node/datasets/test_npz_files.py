@@ -46,6 +46,33 @@ def test_bytes_are_pixels_and_flat_images_get_a_channel(own):
     assert torch.allclose(batch, torch.tensor(0.2, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("kind", [np.uint8, np.float64])
+def test_images_with_their_channels_last_are_turned(own, channels, kind):
+    x = np.random.default_rng(2).integers(0, 256, (10, 5, 6, channels)).astype(kind)
+    write(own, x_train=x, x_test=x[:4])
+    dataset = load_dataset(str(own))
+    assert dataset.shape == describe(str(own)).shape == (channels, 5, 6)
+    assert dataset.train.x.flags.c_contiguous
+    batch, _ = dataset.train.take(np.array([7]), torch.float64)
+    scale = 255 if kind is np.uint8 else 1
+    for channel in range(channels):
+        assert np.allclose(batch[0, channel].numpy() * scale, x[7, :, :, channel])
+    upright = load_dataset(str(own), normalize=True)
+    normal, _ = upright.train.take(np.arange(10), torch.float64)
+    mean = normal.mean((0, 2, 3))
+    assert torch.allclose(mean, torch.zeros(channels, dtype=torch.float64), atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 6), (1, 5, 6), (2, 5, 6), (1, 3, 6), (3, 1, 5)])
+def test_images_with_their_channels_first_stay_as_they_are(own, shape):
+    x = np.random.default_rng(2).random((10, *shape)).astype(np.float32)
+    write(own, x_train=x, x_test=x[:4])
+    dataset = load_dataset(str(own))
+    assert dataset.shape == shape
+    assert np.array_equal(dataset.train.x, x)
+
+
 @pytest.mark.parametrize("shape", [(50, 3), (50, 2, 4, 5)])
 def test_normalising_uses_the_training_part_per_column_or_channel(own, shape):
     rng = np.random.default_rng(1)
@@ -79,6 +106,8 @@ def test_normalising_uses_the_training_part_per_column_or_channel(own, shape):
         ({"x_test": np.zeros((4, 3), np.uint8)}, "rows of x_test are uint8"),
         ({"x_train": np.zeros(10)}, "has shape"),
         ({"x_train": np.zeros((10, 0))}, "has shape"),
+        ({"x_train": np.zeros((10, 3, 8, 3))}, "channels could be the first or the last size"),
+        ({"x_train": np.zeros((10, 1, 1, 1))}, "channels could be the first or the last size"),
         ({"x_train": np.array([["a"] * 3] * 10)}, "not numbers"),
         ({"x_train": np.array([[0, 0, 0]] * 9 + [[0, np.nan, 0]])}, "row 9: a value is not a fin"),
         ({"x_train": np.array([[0, 0, 1e300]] * 10)}, "row 0: a value is not a finite number"),
