@@ -94,7 +94,7 @@ def searches(draw):
 # --- where the search ends ----------------------------------------------------------------------
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(searches())
 def test_whatever_is_known_before_the_smallest_set_is_found(case):
     world, singles, linked = case
@@ -197,7 +197,7 @@ def test_the_first_bound_is_all_neighbours_or_else_all_others():
 # --- where the search is cut --------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 @given(searches())
 def test_a_cut_search_looks_at_no_more_than_it_may_and_is_sure_of_nothing_wrong(case):
     world, singles, linked = case
