@@ -170,6 +170,11 @@ def test_a_total_is_the_sum_of_its_terms_and_cancels_to_nothing(signs, t):
     assert not expander.total([*terms, *back], t).any()
 
 
+def test_noise_is_its_steps_times_the_grids_step():
+    expander = Expander("gaussian", 0.3, 100)
+    assert np.array_equal(expander.expand(SEED, 4), expander.total([(1, SEED)], 4) * 2.0**-18)
+
+
 def test_seeds_and_rounds_give_unrelated_noise():
     expander = Expander("laplace", 1.0, 100_000)
     drawn = [expander.expand(derive_seed(k, ("x",)), t) for k in range(3) for t in range(3)]
@@ -208,3 +213,9 @@ def test_a_commitment_depends_on_all_that_the_noise_depends_on():
 def test_a_commitment_is_that_of_every_other_machine(size, beta, expected):
     """As above: a change of these breaks runs across versions."""
     assert Expander("laplace", beta, size).commitment(SEED).hex()[:16] == expected
+
+
+def test_a_seed_that_is_derived_is_that_of_every_other_machine():
+    assert derive_seed(7, ("edge", 1, 2)).hex()[:16] == "f8b98b0e2c7efc70"
+    others = [(7, ("edge", 12)), (7, ("edge", 2, 1)), (8, ("edge", 1, 2)), (7, ("own", 1, 2))]
+    assert len({derive_seed(7, ("edge", 1, 2)), *(derive_seed(*o) for o in others)}) == 5
