@@ -91,14 +91,14 @@ BAD = {
     ("reason", "bad"), [(reason, bad) for reason, many in BAD.items() for bad in many]
 )
 def test_a_report_without_it_is_refused_with_the_reason(reason, bad):
-    with pytest.raises(BadMessage, match=f"a report .*{reason}"):
+    with pytest.raises(BadMessage, match=f"^a report .*{reason}$"):
         check_metrics(bad)
 
 
 @pytest.mark.parametrize("total", [float("inf"), float("nan"), None, "1"])
 def test_totals_that_cannot_be_added_up_are_refused(total):
     check_totals({"total": 1.0, "compute": 2}, "seconds")
-    with pytest.raises(BadMessage, match="a report whose seconds are not numbers"):
+    with pytest.raises(BadMessage, match=r"^a report whose seconds are not numbers$"):
         check_totals({"compute": 1.0, "total": total}, "seconds")
 
 

@@ -263,5 +263,15 @@ def test_nothing_is_looked_at_that_cannot_change_the_answer():
     # Where all nodes alone are known, a set of two is the least.
     linked = np.eye(6)
     linked[0, 1] = linked[2, 0] = 0.5
-    found, looked_at = World(6, {0: [{1, 2}]}).search(budget=0, linked=linked)
+    found, looked_at = World(6, {0: [{1, 2}]}).search(linked=linked)
     assert (found.sets[0], found.unsure, looked_at) == ((1, 2), set(), 0)
+    # Of a set of three, each is left out once: quicker than all pairs up to the right one.
+    linked[0, 3] = 0.5
+    found, looked_at = World(6, {0: [{2, 3}]}).search(linked=linked)
+    assert (found.sets[0], looked_at) == ((2, 3), 3)
+
+
+def test_the_search_keeps_the_first_set_of_a_size_and_then_looks_no_further():
+    # Leaving out the last nodes first ends at three; then (0, 4) is the fourth pair.
+    found, looked_at = World(6, {5: [{0, 1, 2}, {0, 4}, {1, 4}]}).search()
+    assert (found.sets[5], looked_at) == ((0, 4), 5 + 4)
