@@ -13,6 +13,22 @@ from lppa.coordinator.audit.noise_law import degree_sum, epsilon, law, rho
 from lppa.coordinator.plan import make_blueprint
 from lppa.protocol.settings import make_settings
 
+KNOWN = (
+    "A neighbour knows the draws on its own edges, and colluders know those on all theirs: for "
+    "them that part is no noise."
+)
+SUMS_TO_ZERO = (
+    "No ε is stated for lppa's noise: it sums to zero, and neighbours that collude take all of it "
+    "away. Noise of one's own (--beta-own) can have one."
+)
+FIRST_ONLY = (
+    "It holds for the first message only. Later gradients are sent without fresh noise, so that "
+    "for the run as a whole no ε holds."
+)
+TWICE = (
+    "a gradient is in two messages, with + in one and − in the next, so that a sample costs at "
+    "most {} for each gradient that it takes part in."
+)
 EVERY = {"clip": 2.0, "batch": 50, "noise_every": 1}
 
 
@@ -38,9 +54,7 @@ def test_without_noise_there_is_nothing_else_to_say(settings):
 
 
 def test_noise_on_edges_of_scale_0_is_none_and_has_no_epsilon():
-    first, second = laws(beta=0)
-    assert first == "There is no noise."
-    assert second.startswith("No ε is stated for lppa's noise")
+    assert laws(beta=0) == ["There is no noise.", SUMS_TO_ZERO]
 
 
 def test_dp_has_one_draw():
@@ -70,14 +84,13 @@ def test_degrees_count_both_ways():
 def test_noise_on_edges_grows_with_the_root_of_their_number(
     topology, degrees, deviations, times, neighbours
 ):
-    size, known, guarantee = laws(topology=topology, beta=0.5)
+    size, *rest = laws(topology=topology, beta=0.5)
     assert size == (
         "A node's noise difference is the sum of one draw per edge, in and out, so that its "
         f"variance is 2β²(d_in + d_out). Here d_in + d_out is {degrees}: a standard deviation of "
         f"{deviations}, which is √(d_in + d_out) = {times} times dp's ({neighbours})."
     )
-    assert known.startswith("A neighbour knows the draws on its own edges")
-    assert guarantee.startswith("No ε is stated for lppa's noise: it sums to zero")
+    assert rest == [KNOWN, SUMS_TO_ZERO]
 
 
 def test_own_noise_is_said_on_top_of_that_on_edges_or_alone():
@@ -116,21 +129,23 @@ def test_epsilon_is_that_of_the_noise_that_nobody_else_knows(settings, name):
         f"ε = 2C/(batch·{name}) = 0.8: if one sample is replaced by another, nothing that anyone "
         "can see becomes more than e^ε = 2.23 times as likely, whoever colludes."
     )
-    assert run.endswith("a sample costs at most 2ε for each gradient that it takes part in.")
+    assert run == f"Over a run releases add up: {TWICE.format('2ε')}"
     *_, release, run = laws(**EVERY, **settings, noise="gaussian")
     loss = 0.16 + 2 * math.sqrt(0.16 * math.log(1e5))
-    assert release.startswith(
-        "Gaussian noise has no ε without a δ. One release, a gradient over 50"
+    assert release == (
+        "Gaussian noise has no ε without a δ. One release, a gradient over 50 samples with this "
+        f"noise on it, has (ε, δ) = ({loss:.3g}, 1e-05), from ρ = (C/(batch·{name}))² = 0.16: "
+        "except with a probability of about δ, replacing one sample makes nothing that anyone can "
+        "see more than e^ε times as likely, whoever colludes."
     )
-    assert f"has (ε, δ) = ({loss:.3g}, 1e-05), from ρ = (C/(batch·{name}))² = 0.16: " in release
-    assert run.endswith("a sample costs at most 4ρ for each gradient that it takes part in.")
+    assert run == f"Over a run releases add up in ρ: {TWICE.format('4ρ')}"
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("every", [0, 2])
 def test_gaps_in_the_noise_leave_an_epsilon_for_the_first_message_only(noise, every):
     *_, run = laws(**{**EVERY, "noise_every": every}, rule="dp", noise=noise)
-    assert run.startswith("It holds for the first message only.")
+    assert run == FIRST_ONLY
 
 
 @pytest.mark.parametrize(
