@@ -54,6 +54,11 @@ def test_the_best_round_counts_for_a_change():
     assert values(schedule_of(noise_every=1), [1])["change"] > 1
 
 
+def test_over_one_round_the_whole_change_is_the_only_one():
+    found = values(schedule_of(rounds=1, noise_every=1), [1])
+    assert found["telescoped"] == found["change"] == pytest.approx(2 * math.sqrt(3))
+
+
 def test_a_table_covers_all_victims_but_the_attackers():
     found = exposures(schedule_of(), [3, 1, 3])
     assert [e.victim for e in found] == [0, 2, 4]
@@ -62,6 +67,25 @@ def test_a_table_covers_all_victims_but_the_attackers():
 
 def test_a_value_in_json_is_a_number_exact_or_nothing():
     assert [plain(v) for v in (0.0, math.inf, 2 * math.sqrt(3))] == ["exact", None, 3.4641016]
+
+
+def test_a_record_names_attackers_in_order_and_has_every_target_as_json():
+    ring = schedule_of(10, topology="directed-ring", init="common", rounds=2)
+    (found,) = exposures(ring, [9, 8, 1], [0])
+    # Node 1 hears node 0, whose noise came from node 9, another attacker, and went to node 1.
+    assert found.record() == {
+        **{"attackers": [1, 8, 9], "victim": 0},
+        **dict.fromkeys(("g0", "g1", "change", "telescoped"), "exact"),
+    }
+    (unheard,) = exposures(ring, [9, 8, 1], [4])
+    assert unheard.record() == {
+        **{"attackers": [1, 8, 9], "victim": 4},
+        **dict.fromkeys(("g0", "g1", "change", "telescoped")),
+    }
+    assert unheard.exact == []
+    heard = exposures(ring, [1], [0])[0]
+    assert heard.exact == [name for name, value in heard.record().items() if value == "exact"]
+    assert heard.record()["g0"] == pytest.approx(math.sqrt(2))
 
 
 def brute_force(schedule, victim):

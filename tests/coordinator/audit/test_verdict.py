@@ -1,0 +1,322 @@
+"""The exact words of a verdict, from findings that are made up: which pair is named, and why."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lppa.coordinator.audit.assemble import case_of
+from lppa.coordinator.audit.collusion import Collusion
+from lppa.coordinator.audit.exposure import Exposure, exposures
+from lppa.coordinator.audit.verdict import advice, judge
+from lppa.coordinator.plan import make_blueprint
+from lppa.protocol.settings import make_settings
+
+UNKNOWN = math.inf
+NOTHING_ALONE = "No node alone learns a gradient or a change of a gradient exactly."
+
+
+def case(nodes=5, rounds=4, **settings):
+    given = {"local_steps": 1, "init": "independent", "mixing": "combine-then-adapt", "seed": 1}
+    blueprint = make_blueprint(make_settings({**given, **settings}), nodes, "test")
+    return case_of(blueprint, rounds)
+
+
+def pair(attackers, victim, **values):
+    """An attacker, or several, that learn nothing but what is given."""
+    nothing = dict.fromkeys(("g0", "g1", "change", "telescoped"), UNKNOWN)
+    attackers = (attackers,) if isinstance(attackers, int) else tuple(attackers)
+    return Exposure(attackers, victim, {**nothing, **values})
+
+
+def judged(found, sets=None, unsure=(), notes=(), nodes=5, rounds=4, **settings):
+    collusion = Collusion(dict(sets or {}), set(unsure))
+    return judge(case(nodes, rounds, **settings), found, collusion, notes)
+
+
+def sentences(found, *rest, **settings):
+    return judged(found, *rest, **settings).sentences
+
+
+def advised(found, nodes=5, **settings):
+    asked = case(nodes, **settings)
+    return advice(asked, asked.schedule(), found)
+
+
+# --- what is learned exactly --------------------------------------------------------------------
+
+
+def test_where_nothing_is_exact_there_is_nothing_to_advise():
+    found = judged([pair(1, 0)])
+    assert found.sentences == [NOTHING_ALONE]
+    assert (found.advice, found.bad) == (None, False)
+    together = judged([pair((1, 2), 0), pair((1, 2), 3)])
+    assert together.sentences == [
+        "These attackers learn no gradient and no change of a gradient exactly."
+    ]
+    assert not together.bad
+
+
+def test_one_exact_pair_among_many_is_bad():
+    for exact in range(3):
+        found = [pair(1, v, g1=0.0 if k == exact else 1.0) for k, v in enumerate((0, 2, 3))]
+        verdict = judged(found)
+        assert verdict.bad
+        assert verdict.advice == "use --noise-every 1 --noise-exchange seed"
+
+
+def test_notes_come_last():
+    assert sentences([pair(1, 0)], {0: None}, (), ["a note", "and one"])[-2:] == [
+        "a note",
+        "and one",
+    ]
+
+
+def test_the_first_victims_first_attacker_is_the_example_and_all_are_counted():
+    found = [
+        pair(2, 1, change=0.0, g0=1.0),
+        pair(3, 0, change=0.0, g0=1.0),
+        pair(2, 0, change=0.0, g0=2.0),
+        pair(1, 0, g0=3.0),
+    ]
+    assert sentences(found) == [
+        "node 2 learns node 0's gradient change exactly after round 1: start-only noise does not "
+        "hide it (3 of 4 pairs of attacker and victim)",
+        "Where it is not exact, the least noise on a first gradient is 1 β (standard deviation): "
+        "node 2 on node 1.",
+    ]
+
+
+def test_each_kind_of_leak_has_its_sentence_and_its_count():
+    found = [pair((1, 3), 0, g0=0.0, change=0.0), pair((1, 3), 2, change=0.0), pair((1, 3), 4)]
+    assert sentences(found) == [
+        "nodes 1, 3 together learn node 0's first gradient exactly: what noise is left cancels "
+        "(1 of 3 pairs of attacker and victim)",
+        "nodes 1, 3 together learn node 0's gradient change exactly after round 1: start-only "
+        "noise does not hide it (2 of 3 pairs of attacker and victim)",
+    ]
+
+
+def test_whatever_else_leaks_is_named_by_its_targets():
+    found = [pair(1, 0), pair(1, 3, telescoped=0.0), pair(1, 2, g1=0.0, telescoped=0.0)]
+    assert sentences(found) == [
+        "node 1 learns something of node 2 exactly (g1, telescoped; 2 of 3 pairs of attacker and "
+        "victim)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"rule": "dsgt"}, "dsgt adds no noise"),
+        ({"rule": "dsgt", "beta": 0}, "dsgt adds no noise"),
+        ({"rule": "dp", "beta": 0}, "noise of scale 0 is none"),
+        ({"beta": 0}, "noise of scale 0 is none"),
+    ],
+)
+def test_without_noise_nothing_is_hidden_and_why_is_said(settings, why):
+    found = [pair((2, 3), 1, g0=0.0), pair((2, 3), 0), pair((2, 3), 4, change=0.0)]
+    assert sentences(found, **settings) == [
+        f"nothing is hidden: {why}, and nodes 2, 3 together learn node 1's gradients exactly "
+        "(2 of 3 pairs of attacker and victim)"
+    ]
+    alone = sentences([pair(2, 1, g0=0.0)], **settings)
+    assert "and node 2 learns node 1's gradients" in alone[0]
+    assert sentences([pair(2, 1)], **settings) == [NOTHING_ALONE]
+
+
+def reason(found, **settings):
+    """Why the example is learned, without what comes before and after."""
+    return sentences([found], **settings)[0].split(": ")[1].split(" (")[0]
+
+
+def test_the_reason_is_the_neighbours_where_they_attack_and_the_gaps_elsewhere():
+    ring = {"topology": "ring"}
+    surrounded = "all neighbours of node 0 attack, and know all noise that it adds"
+    assert reason(pair((1, 4), 0, g0=0.0), **ring) == surrounded
+    assert reason(pair((1, 2, 4), 0, g0=0.0), **ring) == surrounded
+    assert reason(pair((1, 3), 0, g0=0.0), **ring) == "what noise is left cancels"
+    leaf = pair(0, 3, g0=0.0)
+    assert reason(leaf, topology="star") == "its only neighbour knows all noise that it adds"
+    assert reason(pair(1, 0, g0=0.0), topology="star") == "what noise is left cancels"
+    # A change that is learned although there is noise in every round has the same reasons.
+    both, one = pair((1, 4), 0, change=0.0), pair(1, 0, change=0.0)
+    assert reason(both, noise_every=1, **ring) == surrounded
+    assert reason(one, noise_every=1, **ring) == "what noise is left cancels"
+    # With noise in some rounds only, those without are the reason, whoever attacks.
+    for change in (both, one):
+        assert reason(change, **ring) == "start-only noise does not hide it"
+        assert reason(change, noise_every=3, **ring) == (
+            "noise every 3 rounds leaves the rounds between without any"
+        )
+
+
+@settings(max_examples=12)
+@given(
+    topology=st.sampled_from(["full", "ring", "directed-ring", "star"]),
+    nodes=st.integers(3, 6),
+    rounds=st.integers(1, 6),
+    common=st.booleans(),
+)
+def test_the_round_that_is_said_is_the_first_after_which_the_change_is_exact(
+    topology, nodes, rounds, common
+):
+    options = {"topology": topology, "init": "common" if common else "independent"}
+    whole = case(nodes, rounds, **options)
+    for found in exposures(whole.schedule(), [1]):
+        if "change" in found.exact:
+            (text,) = [
+                s for s in sentences([found], nodes=nodes, rounds=rounds, **options) if "round" in s
+            ]
+            said = int(text.split(" exactly after round ")[1].split(":")[0])
+            exact = [
+                "change"
+                in exposures(case(nodes, t, **options).schedule(), [1], [found.victim])[0].exact
+                for t in range(1, rounds + 1)
+            ]
+            assert said == 1 + exact.index(True)
+
+
+def test_what_takes_all_rounds_is_said_to_take_all():
+    # Made up: in truth a node on a directed ring of five never learns it by itself.
+    found = pair(1, 0, change=0.0)
+    for rounds in (1, 3):
+        (text,) = sentences([found], topology="directed-ring", rounds=rounds)
+        assert f"exactly after round {rounds}:" in text
+
+
+# --- what is not exact --------------------------------------------------------------------------
+
+
+def test_the_least_noise_is_that_of_the_best_placed_attacker():
+    found = [
+        pair(1, 0, g0=2.0, change=0.5),
+        pair(2, 0, g0=1.23456, change=UNKNOWN),
+        pair(1, 3, g0=UNKNOWN, change=4.0),
+    ]
+    assert sentences(found)[1:] == [
+        "Where it is not exact, the least noise on a first gradient is 1.23 β (standard "
+        "deviation): node 2 on node 0.",
+        "Where it is not exact, the least noise on a gradient change is 0.5 β (standard "
+        "deviation): node 1 on node 0.",
+    ]
+    exact_or_unknown = [pair(1, 0, g0=0.0, change=UNKNOWN), pair(2, 0, g0=UNKNOWN)]
+    assert not any("least noise" in s for s in sentences(exact_or_unknown))
+
+
+def test_of_equals_but_for_rounding_the_first_attacker_and_its_first_victim_are_named():
+    less = 1.0 - 1e-9
+    found = [pair(2, 0, g0=less), pair(1, 3, g0=less), pair(1, 2, g0=1.0), pair(3, 1, g0=less)]
+    assert sentences(found)[1].endswith("is 1 β (standard deviation): node 1 on node 2.")
+    # What can be told apart is.
+    nearer = [*found, pair(3, 4, g0=1.0 - 1e-5)]
+    assert sentences(nearer)[1].endswith("node 3 on node 4.")
+
+
+def test_noise_of_ones_own_alone_is_counted_in_its_own_scale():
+    found = [pair(1, 0, g0=1.0)]
+    assert " is 1 β_own (standard" in sentences(found, beta=0, beta_own=0.1)[1]
+    assert " is 1 β (standard" in sentences(found, beta_own=0.1)[1]
+
+
+# --- who must collude ---------------------------------------------------------------------------
+
+
+CANCELS = "Noise that cancels never hides a node from all its neighbours together."
+
+
+def colluders(sets, unsure=(), **settings):
+    return sentences([pair(1, 0)], sets, unsure, **settings)[1:]
+
+
+def test_how_many_must_collude_is_said_with_the_fewest_as_the_example():
+    sets = {4: (0, 1), 3: (1, 2), 2: (0, 1, 3, 4), 1: (0,), 0: None}
+    assert colluders(sets, topology="full", rule="dp") == [
+        "Of nodes 2, 3, 4 nothing is learned exactly unless 2 to 4 nodes collude: nodes 1, 2 "
+        "against node 3.",
+        "Of node 0 no set of colluders learns anything exactly: noise that nobody else knows "
+        "stays on all that is sent.",
+    ]
+    assert colluders({2: (0, 1, 3)}, rule="dp") == [
+        "Of node 2 nothing is learned exactly unless 3 nodes collude: nodes 0, 1, 3 against node 2."
+    ]
+
+
+def test_of_a_victim_whom_one_learns_alone_no_collusion_is_said():
+    assert colluders({0: (1,), 1: (0,)}) == []
+    assert colluders({}) == []
+
+
+def test_noise_that_cancels_is_blamed_where_all_neighbours_are_the_set():
+    ring = {"topology": "ring"}
+    assert CANCELS in colluders({0: (1, 4)}, **ring)
+    assert CANCELS in colluders({0: (1, 3), 2: (1, 3, 4)}, **ring)
+    assert CANCELS not in colluders({0: (1, 3)}, **ring)
+    assert CANCELS not in colluders({0: (1, 4)}, beta_own=0.1, **ring)
+    assert CANCELS not in colluders({0: (1, 4)}, rule="dp", **ring)
+    # One neighbour alone is no collusion.
+    assert CANCELS not in colluders({1: (0,)}, topology="star")
+
+
+def test_doubt_is_said_of_those_whom_it_is_about():
+    sets = {0: (1, 2, 3), 2: (0, 1), 3: (0, 1, 2)}
+    assert colluders(sets, {3, 0}, rule="dp")[-1] == (
+        "The search for colluders was cut: for nodes 0, 3 a smaller set may exist."
+    )
+    assert not any("cut" in sentence for sentence in colluders(sets, rule="dp"))
+
+
+def test_up_to_six_nodes_are_named_and_more_are_counted():
+    for nodes, named in ((6, "nodes 0, 1, 2, 3, 4, 5"), (7, "7 nodes")):
+        (text,) = colluders(dict.fromkeys(range(nodes)), nodes=8)
+        assert text.startswith(f"Of {named} no set of colluders")
+
+
+# --- what to change -----------------------------------------------------------------------------
+
+
+EVERY = "--noise-every 1 --noise-exchange seed"
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, f"use {EVERY}"),
+        ({"noise_every": 2}, f"use {EVERY}"),
+        ({"noise_exchange": "seed"}, "use --noise-every 1"),
+        ({"rule": "dp"}, "use --noise-every 1"),
+        ({"rule": "dsgt"}, f"use --rule lppa {EVERY}"),
+        ({"rule": "dsgt", "noise_every": 1}, "use --rule lppa"),
+        ({"rule": "dsgt", "beta": 0}, f"use --rule lppa --beta 0.025 {EVERY}"),
+        ({"beta": 0}, f"use --beta 0.025 {EVERY}"),
+        ({"rule": "dp", "beta": 0, "noise_every": 1}, "use --beta 0.025"),
+        ({"beta": 0, "beta_own": 0.1}, f"use {EVERY}"),
+    ],
+    ids=str,
+)
+def test_the_advice_is_what_is_missing_and_no_more(settings, expected):
+    assert advised([pair(1, 0, change=0.0)], **settings) == expected
+
+
+def surrounding(nodes):
+    return f" (noise on edges hides nothing of {nodes} from an attacker that is all its neighbours)"
+
+
+def test_against_all_neighbours_together_own_noise_is_advised():
+    ring, both = {"topology": "ring", "noise_every": 1}, [pair((1, 4), 0, g0=0.0)]
+    assert advised(both, **ring) == f"use --beta-own 0.025{surrounding('node 0')}"
+    assert advised(both, **ring, beta=0.5) == f"use --beta-own 0.5{surrounding('node 0')}"
+    assert advised(both, topology="ring") == (
+        f"use {EVERY} and --beta-own 0.025{surrounding('node 0')}"
+    )
+    assert advised(both, topology="ring", beta=0).startswith(
+        f"use --beta 0.025 {EVERY} and --beta-own 0.025 ("
+    )
+    assert advised(both, **ring, rule="dp") == ""
+    assert advised(both, **ring, beta_own=0.1) == ""
+    assert advised([pair((1, 3), 0, g0=0.0)], **ring) == ""
+    star = [pair(0, v, g0=0.0) for v in (3, 1)] + [pair(1, 0)]
+    assert advised(star, topology="star", noise_every=1).endswith(surrounding("nodes 1, 3"))

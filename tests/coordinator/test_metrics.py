@@ -1,0 +1,267 @@
+"""Reports become rows and a summary whose figures are what their names say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lppa.coordinator.metrics import (
+    SKETCH,
+    Collection,
+    check_metrics,
+    check_totals,
+    combine,
+    latest_values,
+    summarise,
+)
+from lppa.coordinator.plan import make_blueprint
+from lppa.protocol.codec import BadMessage
+from lppa.protocol.messages import Done, Metrics
+from lppa.protocol.settings import make_settings
+
+TOTALS = {
+    "seconds": {"compute": 3.0, "exchange": 2.0, "eval": 1.0, "total": 8.0},
+    "bytes": {"noise": 10, "state": 100},
+}
+VALUES = {"accuracy": 0.5, "loss": 1.0, "gamma_norm": 1.0, "gradient_norm": 2.0, **TOTALS}
+
+
+def sketch(*numbers):
+    return np.array([*numbers, *[0.0] * (SKETCH - len(numbers))])
+
+
+def report(round=5, theta=(), excess=(), **values):
+    return Metrics(round, {**VALUES, **values}, sketch(*theta), sketch(*excess))
+
+
+def without(name):
+    return replace(report(), values={k: v for k, v in VALUES.items() if k != name})
+
+
+# --- what is taken in ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        report(),
+        report(accuracy=None, loss=None),
+        report(accuracy=1, gamma_norm=0),
+        report(memory=None, noise_to_gradient=None),
+        report(memory=1 << 30, noise_to_gradient=0.5, note=["anything", {"else": None}]),
+        report(seconds={}, bytes={}),
+        report(theta=[1e308] * SKETCH),
+    ],
+)
+def test_a_report_that_has_what_is_needed_is_taken(good):
+    check_metrics(good)
+
+
+BROKEN = "a broken sketch"
+BAD = {
+    "cannot be written down": [
+        report(note=float("nan")),
+        report(note=float("inf")),
+        report(note={1, 2}),
+        report(accuracy=float("nan")),
+    ],
+    "whose accuracy is not a number": [without("accuracy"), report(accuracy="high")],
+    "whose loss is not a number": [without("loss"), report(loss=[1.0])],
+    "whose gamma_norm is not a number": [without("gamma_norm"), report(gamma_norm=None)],
+    "whose gradient_norm is not a number": [without("gradient_norm"), report(gradient_norm=None)],
+    "whose memory is not a number": [report(memory="much")],
+    "whose noise_to_gradient is not a number": [report(noise_to_gradient={})],
+    "whose seconds are not numbers": [without("seconds"), report(seconds={"total": None})],
+    "whose bytes are not numbers": [without("bytes"), report(bytes=[1, 2]), report(bytes=3)],
+    BROKEN: [
+        replace(report(), theta=np.zeros(SKETCH - 1)),
+        replace(report(), theta=np.zeros((SKETCH, 1))),
+        replace(report(), excess=np.zeros(SKETCH + 1)),
+        report(theta=[np.nan]),
+        report(excess=[0.0, np.inf]),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("reason", "bad"), [(reason, bad) for reason, many in BAD.items() for bad in many]
+)
+def test_a_report_without_it_is_refused_with_the_reason(reason, bad):
+    with pytest.raises(BadMessage, match=f"^a report .*{reason}$"):
+        check_metrics(bad)
+
+
+@pytest.mark.parametrize("total", [float("inf"), float("nan"), None, "1"])
+def test_totals_that_cannot_be_added_up_are_refused(total):
+    check_totals({"total": 1.0, "compute": 2}, "seconds")
+    with pytest.raises(BadMessage, match=r"^a report whose seconds are not numbers$"):
+        check_totals({"compute": 1.0, "total": total}, "seconds")
+
+
+def test_a_row_is_made_when_the_last_report_is_there_and_only_once():
+    collection = Collection(2)
+    assert collection.add(1, report(10, loss=2.0)) is None
+    assert collection.add(1, report(10, loss=7.0)) is None
+    # A later round may be complete before an earlier one.
+    assert collection.add(0, report(20)) is None
+    assert collection.add(1, report(20))["round"] == 20
+    row = collection.add(0, report(10, loss=4.0))
+    assert (row["round"], row["loss"]) == (10, 3.0)
+    assert collection.add(0, report(10)) is None
+    assert [r["round"] for r in collection.history] == [20, 10]
+
+
+# --- a row --------------------------------------------------------------------------------------
+
+
+def test_a_row_has_means_and_extremes_over_the_nodes():
+    reports = [
+        report(accuracy=0.2, loss=1.0, noise_to_gradient=0.5),
+        report(accuracy=0.9, loss=4.0, noise_to_gradient=1.0),
+        report(accuracy=0.4, loss=1.0, noise_to_gradient=3.0),
+    ]
+    row = combine(7, reports)
+    assert row["round"] == 7
+    assert row["accuracy"] == {"mean": pytest.approx(0.5), "min": 0.2, "max": 0.9}
+    assert row["loss"] == pytest.approx(2.0)
+    assert row["noise_to_gradient"] == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "loss", "noise_to_gradient"])
+def test_a_figure_that_one_node_does_not_have_is_none_for_all(name):
+    full = {"noise_to_gradient": 1.0}
+    row = combine(7, [report(**full), report(**{**full, name: None})])
+    assert row[name] is None
+    assert all(row[other] is not None for other in ("accuracy", "loss", *full) if other != name)
+
+
+def test_consensus_is_the_root_mean_square_distance_from_the_mean():
+    row = combine(1, [report(theta=(1.0, 2.0)), report(theta=(1.0, 8.0)), report(theta=(1.0, 2.0))])
+    # The mean is at 4: distances of 2, 4 and 2.
+    assert row["consensus"] == pytest.approx(np.sqrt((4 + 16 + 4) / 3))
+    assert combine(1, [report(theta=(3.0,))] * 2)["consensus"] == 0.0
+
+
+def test_conservation_is_what_is_left_over_of_the_sum_against_what_was_added_up():
+    excess = [(3.0, 1.0), (0.0, 3.0)]
+    for gamma, gradient, scale in ((1.0, 2.0, 4.0), (5.0, 2.0, 10.0)):
+        reports = [report(excess=e, gamma_norm=gamma, gradient_norm=gradient) for e in excess]
+        assert combine(1, reports)["conservation"] == pytest.approx(5.0 / scale)
+    cancelling = [report(excess=(1.0, -2.0)), report(excess=(-1.0, 2.0))]
+    assert combine(1, cancelling)["conservation"] == 0.0
+    nothing = [report(excess=(1.0,), gamma_norm=0.0, gradient_norm=0.0)]
+    assert combine(1, nothing)["conservation"] == 0.0
+
+
+@given(
+    st.lists(st.floats(-100, 100), min_size=2, max_size=6),
+    st.floats(-100, 100),
+    st.floats(0.01, 100),
+)
+def test_consensus_does_not_see_a_shift_and_grows_with_the_scale(places, shift, scale):
+    def consensus(numbers):
+        return combine(1, [report(theta=(x, 2 * x)) for x in numbers])["consensus"]
+
+    expected = scale * np.sqrt(5.0) * np.std(places)
+    assert consensus([scale * (x + shift) for x in places]) == pytest.approx(expected, abs=1e-9)
+
+
+# --- the summary --------------------------------------------------------------------------------
+
+
+def blueprint():
+    given = {"rounds": 40, "rule": "dp", "topology": "ring", "seed": 1, "dataset": "digits"}
+    return make_blueprint(make_settings(given), 2, "a name")
+
+
+def summary(collection):
+    outcome = {"status": "completed", "reason": "x"}
+    return summarise(blueprint(), collection, outcome, {"start": 0.5}, ["careful"])
+
+
+def collected(rounds=(5, 10), **values):
+    """Two nodes; accuracy is best in the first round."""
+    collection = Collection(2)
+    for k, round in enumerate(rounds):
+        for node in (0, 1):
+            own = {"accuracy": 0.8 - 0.2 * k - 0.1 * node, "loss": 1.0 + k, **values}
+            collection.add(node, report(round, theta=(node * 2.0 + k,), excess=(k,), **own))
+    return collection
+
+
+def test_a_summary_has_the_last_row_and_the_best_accuracy():
+    collection = collected()
+    found = summary(collection)
+    assert found["accuracy"] == pytest.approx({"mean": 0.55, "min": 0.5, "max": 0.6, "best": 0.75})
+    last = collection.history[-1]
+    assert (last["consensus"], last["conservation"]) == (1.0, 0.5)
+    for name in ("loss", "consensus", "conservation"):
+        assert found[name] == last[name]
+    assert found["history"] == collection.history
+    assert len(found["history"]) == 2
+
+
+def test_a_summary_says_what_was_run():
+    found = summary(collected())
+    settings = blueprint().settings
+    expected = {
+        **{"status": "completed", "reason": "x", "name": "a name", "rule": "dp", "nodes": 2},
+        **{"dataset": "digits", "topology": "ring", "rounds": 40, "warnings": ["careful"]},
+        **{"partition": settings.partition, "model": settings.model},
+    }
+    assert {name: found[name] for name in expected} == expected
+    figures = ("accuracy", "loss", "consensus", "conservation")
+    assert set(found) == {*expected, *figures, "seconds", "bytes", "memory", "history"}
+
+
+def test_seconds_are_means_over_nodes_and_bytes_are_sums():
+    collection = collected()
+    more = {"seconds": {"compute": 5.0, "eval": 2.0, "total": 12.0}, "bytes": {"state": 7}}
+    collection.done = {0: Done(10, TOTALS), 1: Done(10, more)}
+    found = summary(collection)
+    assert found["seconds"] == {
+        **{"start": 0.5, "compute": 4.0, "exchange": 1.0, "eval": 1.5},
+        # Ten seconds on average, over ten rounds.
+        "round": 1.0,
+    }
+    assert found["bytes"] == {"noise": 10, "state": 107}
+
+
+def test_a_run_without_an_end_has_the_totals_of_each_nodes_latest_report():
+    collection = collected()
+    collection.add(1, report(15, bytes={"noise": 1, "state": 2}))
+    # Reports may come late: it is the round that counts.
+    collection.add(0, report(7, bytes={"noise": 1000, "state": 1000}))
+    assert summary(collection)["bytes"] == {"noise": 11, "state": 102}
+    assert len(latest_values(collection)) == 2
+
+
+def test_memory_is_a_mean_and_nothing_where_a_node_does_not_tell():
+    assert summary(collected(memory=100))["memory"] == 100.0
+    collection = collected((5,), memory=100)
+    collection.add(1, report(10, memory=300))
+    assert summary(collection)["memory"] == 200.0
+    collection.add(0, report(10))
+    assert summary(collection)["memory"] is None
+
+
+def test_a_run_that_failed_before_its_first_report_has_a_summary_too():
+    found = summary(Collection(2))
+    assert (found["accuracy"], found["loss"], found["consensus"], found["memory"]) == (None,) * 4
+    assert found["bytes"] == {"noise": 0, "state": 0}
+    phases = dict.fromkeys(("compute", "exchange", "eval", "round"), 0.0)
+    assert found["seconds"] == {"start": 0.5, **phases}
+    # Done in no round at all: the total is not divided by nothing.
+    early = Collection(1, done={0: Done(0, TOTALS)})
+    assert summary(early)["seconds"]["round"] == 8.0
+    first = Collection(1)
+    first.add(0, report(0))
+    assert summary(first)["seconds"]["round"] == 8.0
+
+
+def test_where_there_is_no_accuracy_there_is_no_best_one():
+    assert summary(collected(accuracy=None))["accuracy"] is None
