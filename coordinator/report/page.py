@@ -11,7 +11,7 @@ from typing import Any
 from lppa.coordinator.report.bars import NAMED_PHASES, partition_bars, time_split
 from lppa.coordinator.report.curves import charts
 from lppa.coordinator.report.formats import figure, plural
-from lppa.coordinator.report.headline import cards, comparison, settings_table, state
+from lppa.coordinator.report.headline import attention, cards, comparison, settings_table, state
 from lppa.coordinator.report.markup import Markup, join, tag
 from lppa.coordinator.report.network import describe, draw_graph, draw_weights
 from lppa.coordinator.report.privacy import audit_section, gallery
@@ -73,29 +73,15 @@ def distinct_names(runs: Sequence[RunRecord]) -> list[str]:
 
 
 def heading(runs: Sequence[RunRecord], names: Sequence[str]) -> Markup:
-    """What was run, how it ended, and its figures."""
+    """What was run, how it ended, what is wrong with it, and its figures."""
     if len(runs) > 1:
+        # The table first: it marks the runs that the box below is about.
         top = [tag("h1", f"{len(runs)} runs side by side"), comparison(runs, names)]
-    else:
-        (run,) = runs
-        kind, words = state(run)
-        top = [
-            tag("h1", what(run)),
-            tag("p", run.name, " ", tag("span", words, class_=f"status {kind}")),
-            cards(run),
-        ]
-    several = len(runs) > 1
-    said = [
-        f"{name}: {line}" if several else line
-        for name, run in zip(names, runs, strict=True)
-        for line in (
-            *([state(run)[1]] if several and run.status == "failed" else []),
-            *run.warnings,
-            *run.problems,
-        )
-    ]
-    warnings = tag("ul", [tag("li", line) for line in said], class_="warnings") if said else None
-    return tag("header", top, warnings)
+        return tag("header", top, attention(runs, names))
+    (run,) = runs
+    kind, words = state(run)
+    status = tag("p", run.name, " ", tag("span", words, class_=f"status {kind}"))
+    return tag("header", tag("h1", what(run)), status, attention(runs, names), cards(run))
 
 
 def what(run: RunRecord) -> str:

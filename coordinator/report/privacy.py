@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lppa.coordinator.report.formats import clients, figure, percent, plural, seconds
-from lppa.coordinator.report.markup import Markup, tag
+from lppa.coordinator.report.markup import Markup, scrolling, tag
 from lppa.coordinator.report.pixels import BLUE, RED, embedded, encode_png
 from lppa.coordinator.report.record import Attack, Audit
 
@@ -112,7 +112,7 @@ def _heat_map(target: str, cells: Cells) -> Markup:
         class_="heat",
         data_chart="Audit",
     )
-    return tag("div", table, class_="wide")
+    return scrolling(table)
 
 
 def _cell(cells: Cells, group: tuple[int, ...], victim: int, largest: float) -> Markup:
@@ -209,7 +209,7 @@ def _scores(attack: Attack) -> Markup | None:
         [tag("th", name, scope="col") for _, name, _ in columns],
     )
     table = tag("table", tag("thead", head), tag("tbody", rows), class_="scores")
-    return tag("div", table, class_="wide")
+    return scrolling(table)
 
 
 def _effort(attack: Attack) -> str:

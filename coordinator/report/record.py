@@ -14,6 +14,7 @@ import numpy as np
 
 PHASES = ("compute", "exchange", "eval")
 RUNNING = "running"  # there is no summary.json yet
+COMPLETED = "completed"
 
 
 @dataclass(frozen=True)
