@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lppa.coordinator.report.attacks import gallery
+from lppa.coordinator.report.audit import audit_section
 from lppa.coordinator.report.bars import NAMED_PHASES, partition_bars, time_split
 from lppa.coordinator.report.curves import charts
 from lppa.coordinator.report.formats import figure, plural
 from lppa.coordinator.report.headline import attention, cards, comparison, settings_table, state
 from lppa.coordinator.report.markup import Markup, join, tag
 from lppa.coordinator.report.network import describe, draw_graph, draw_weights
-from lppa.coordinator.report.privacy import audit_section, gallery
 from lppa.coordinator.report.record import PHASES, Graph, RunRecord
 from lppa.coordinator.report.style import STYLE
 
@@ -57,7 +58,7 @@ def render_main(runs: Sequence[RunRecord]) -> Markup:
             _each(runs, names, "What a curious client can learn", lambda run: run.audit
                   and audit_section(run.audit)),
             _each(runs, names, "Attacks", lambda run: (run.attacks or run.pictures)
-                  and gallery(run.attacks, run.pictures)),
+                  and gallery(run.attacks, run.pictures, run.classes)),
             tag("section", [settings_table(run, f"settings-{k}") for k, run in enumerate(runs)]),
         ]
     )  # fmt: skip

@@ -79,6 +79,8 @@ img { max-width: 100%; height: auto; display: block; }
   border: 1px solid var(--rule); }
 .stretched { aspect-ratio: 4 / 3; height: auto; }
 .paper { background: #fff; border-radius: 6px; padding: 4px; }
+.paper img { max-width: none; margin: 0 auto; } .paper .wide { --cover: #fff; }
+.whole { grid-column: 1 / -1; }
 .wide { overflow-x: auto; max-width: 100%; }
 /* What lies beyond the right edge shows by a fade, which is gone at the end of the scroll. */
 @property --more { syntax: "<length>"; inherits: false; initial-value: 0px; }
