@@ -22,6 +22,8 @@ RESULTS = ("accuracy", "loss")  # None where there is nothing to measure
 # May be left out.
 EXTRAS = ("noise_to_gradient", "memory", "theta_norm", "chance", "dead", "example_rms")
 PHASES = ("compute", "exchange", "eval")
+EPSILON = {"float32": 1.2e-7, "float64": 2.2e-16}
+GENEROUS = 4.0  # all sound runs that were measured, of 2 to 24 nodes, stayed below a tenth of it
 
 
 @dataclass
@@ -87,6 +89,21 @@ def combine(round: int, reports: list[Metrics]) -> dict[str, Any]:
         "conservation": float(np.linalg.norm(excess.sum(0)) / scale) if scale else 0.0,
         "noise_to_gradient": mean_of(ratios),
     }
+
+
+def rounding_bound(
+    dtype: str, rounds: int, nodes: int, noise_to_gradient: float | None = None
+) -> float:
+    """The largest conservation residual that rounding explains; above it, something else did it.
+
+    Each round rounds once more, and a node's mixing adds up more terms where there are more nodes:
+    measured, the residual grows about linearly with rounds and about with the root of the nodes.
+    It is relative to gradients, but what is rounded is γ with its noise, hence their ratio. One
+    message that is lost or counted twice leaves far more, as does the noise that dp and --beta-own
+    leave in the sum. So does a run that blew up and came back: its gradients were larger once.
+    """
+    larger = max(1.0, noise_to_gradient or 0.0)
+    return GENEROUS * EPSILON[dtype] * max(1, rounds) * math.sqrt(nodes) * larger
 
 
 def spread_of(values: list[float | None]) -> dict[str, float] | None:

@@ -42,7 +42,7 @@ def charts(runs: Sequence[RunRecord], names: Sequence[str]) -> list[Chart]:
         Chart(
             "Conservation",
             "What noise has left in the sum: ‖Σγ − Σg‖ against the larger of Σ‖γ‖ and Σ‖g‖. "
-            "About 10⁻⁷ is rounding in float32: nothing is lost.",
+            "How much of it rounding explains stands with the figures above.",
             _plain_chart("Conservation", CONSERVATION, runs, names, lambda row: row.conservation),
         ),
         Chart("Noise and gradient", *_noise_chart(runs, names)),

@@ -4,44 +4,72 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lppa.coordinator.display import in_bytes
+from lppa.coordinator.metrics import EPSILON, rounding_bound
 from lppa.coordinator.report.formats import MISSING, figure, percent, plural, seconds
-from lppa.coordinator.report.markup import Markup, no_wrap, tag
-from lppa.coordinator.report.record import RUNNING, RunRecord
+from lppa.coordinator.report.markup import Markup, join, no_wrap, scrolling, tag
+from lppa.coordinator.report.record import COMPLETED, RUNNING, RunRecord
 
-Figure = tuple[str, str, str]  # name, value, note
+MEASURED = "‖Σγ − Σg‖ ÷ scale"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure with what stands below it; a bad one is red."""
+
+    name: str
+    value: str
+    note: str = ""
+    bad: bool = False
 
 
 def figures(run: RunRecord) -> list[Figure]:
     """What somebody wants to know first."""
     last = run.last
     accuracy, loss = last.accuracy, last.loss
-    shown = [("progress", _progress(run), plural(run.nodes, "client") if run.nodes else "")]
+    shown = [Figure("progress", _progress(run), plural(run.nodes, "client") if run.nodes else "")]
     if accuracy or not loss:
-        shown.append(
-            (
-                "test accuracy",
-                percent(accuracy.mean if accuracy else None, 2),
-                f"clients {percent(accuracy.low)} to {percent(accuracy.high)}, best mean "
-                f"{percent(run.best)}"
-                if accuracy
-                else "",
-            )
+        spread = (
+            f"clients {percent(accuracy.low)} to {percent(accuracy.high)}, best mean "
+            f"{percent(run.best)}"
+            if accuracy
+            else ""
         )
+        mean = accuracy.mean if accuracy else None
+        shown.append(Figure("test accuracy", percent(mean, 2), spread))
     shown += [
-        ("test loss", figure(loss.mean if loss else None), "mean over clients"),
-        ("consensus distance", figure(last.consensus), "0: one model"),
-        ("conservation residual", figure(last.conservation), "about 10⁻⁷: rounding"),
-        ("noise ÷ gradient", figure(last.ratio), "norms, mean over clients"),
-        ("sent by all", _sent(run, "state"), f"state; noise {_sent(run, 'noise')}"),
-        ("time", seconds(run.seconds.get("total")), _pace(run)),
+        Figure("test loss", figure(loss.mean if loss else None), "mean over clients"),
+        Figure("consensus distance", figure(last.consensus), "0: one model"),
+        conservation(run),
+        Figure("noise ÷ gradient", figure(last.ratio), "norms, mean over clients"),
+        Figure("sent by all", _sent(run, "state"), f"state; noise {_sent(run, 'noise')}"),
+        Figure("time", seconds(run.seconds.get("total")), _pace(run)),
     ]
     if run.audit:
         found = "exact leak" if run.audit.bad else "no exact leak"
-        shown.append(("audit", found, "to a single client, by linear means"))
+        note = "to a single client, by linear means"
+        shown.append(Figure("audit", found, note, run.audit.bad))
     return shown
+
+
+def conservation(run: RunRecord) -> Figure:
+    """The residual beside what rounding explains of it in a run of this kind."""
+    residual, dtype = run.last.conservation, run.setting("dtype")
+    name, value = "conservation residual", figure(residual)
+    if residual is None or run.nodes is None or dtype not in EPSILON:
+        return Figure(name, value, MEASURED)
+    bound = rounding_bound(dtype, run.last.round, run.nodes, run.last.ratio)
+    explained = f"{no_wrap(figure(bound))} in {dtype}"
+    if residual <= bound:
+        return Figure(name, value, f"{MEASURED}; rounding explains up to {explained}")
+    if run.setting("rule") == "dp" or run.settings.get("beta_own"):
+        why = f"the clients' own noise stays in the sum; rounding explains up to {explained} only"
+        return Figure(name, value, f"{MEASURED}; {why}")
+    why = f"more than rounding explains, which is {explained}"
+    return Figure(name, value, f"{MEASURED}; {why}", bad=True)
 
 
 def _progress(run: RunRecord) -> str:
@@ -62,20 +90,50 @@ def _pace(run: RunRecord) -> str:
 def cards(run: RunRecord) -> Markup:
     """The figures of one run."""
     shown = [
-        tag("div", tag("dt", name), tag("dd", no_wrap(value)), tag("dd", note, class_="note"))
-        for name, value, note in figures(run)
+        tag(
+            "div",
+            tag("dt", one.name),
+            tag("dd", no_wrap(one.value), class_="bad" if one.bad else None),
+            tag("dd", one.note, class_="note"),
+        )
+        for one in figures(run)
     ]
     return tag("dl", shown, class_="cards")
+
+
+def attention(runs: Sequence[RunRecord], names: Sequence[str]) -> Markup | None:
+    """All that is wrong with the runs, in a red box: none of it may be overlooked."""
+    several = len(runs) > 1
+    said = [
+        f"{name}: {line}" if several else line
+        for name, run in zip(names, runs, strict=True)
+        for line in alarms(run)
+    ]
+    if not said:
+        return None
+    affected = sum(bool(alarms(run)) for run in runs)
+    title = "This run needs attention"
+    if several:
+        title = f"{affected} of {len(runs)} runs need attention"
+    lines = tag("ul", [tag("li", line) for line in said])
+    return tag("div", tag("h2", title), lines, class_="attention")
+
+
+def alarms(run: RunRecord) -> list[str]:
+    """What is wrong with a run: a bad end, its own warnings, files that could not be read."""
+    ended_badly = run.over and run.status != COMPLETED
+    return [*([state(run)[1]] if ended_badly else []), *run.warnings, *run.problems]
 
 
 def comparison(runs: Sequence[RunRecord], names: Sequence[str]) -> Markup:
     """The figures of several runs as one table: a row each, a column for each run."""
     heads = [
-        tag("th", tag("span", class_=f"dot c{k % 8}"), name, scope="col")
-        for k, name in enumerate(names)
+        tag("th", tag("span", class_=f"dot c{k % 8}"), name, _mark(run), scope="col")
+        for k, (name, run) in enumerate(zip(names, runs, strict=True))
     ]
-    columns = [{name: (value, note) for name, value, note in figures(run)} for run in runs]
-    rows = [tag("tr", tag("th", "status", scope="row"), [tag("td", run.status) for run in runs])]
+    columns = [{one.name: one for one in figures(run)} for run in runs]
+    statuses = [tag("td", run.status, class_=f"ended {state(run)[0]}") for run in runs]
+    rows = [tag("tr", tag("th", "status", scope="row"), statuses)]
     rows += [
         tag("tr", tag("th", name, scope="row"), [tag("td", value) for value in values])
         for name, values in differences(runs)
@@ -83,16 +141,26 @@ def comparison(runs: Sequence[RunRecord], names: Sequence[str]) -> Markup:
     cost = tag("th", f"accuracy against {names[0]}", scope="row")
     rows.append(tag("tr", cost, [tag("td", no_wrap(value)) for value in against_first(runs)]))
     for name in dict.fromkeys(name for column in columns for name in column):
-        known = [column.get(name, (MISSING, "")) for column in columns]
-        same = len({note for _, note in known}) == 1  # a note that is no news
+        known = [column.get(name, Figure(name, MISSING)) for column in columns]
+        same = len({one.note for one in known}) == 1  # a note that is no news
         cells = [
-            tag("td", no_wrap(value), None if same else [tag("br"), tag("small", note)])
-            for value, note in known
+            tag(
+                "td",
+                tag("span", no_wrap(one.value), class_="bad" if one.bad else None),
+                None if same else [tag("br"), tag("small", one.note)],
+            )
+            for one in known
         ]
         rows.append(tag("tr", tag("th", name, scope="row"), cells))
     head = tag("tr", tag("th", "figure", scope="col"), heads)
     table = tag("table", tag("thead", head), tag("tbody", rows), class_="figures")
-    return tag("div", table, class_="wide")
+    hint = tag("p", f"Swipe the table sideways to see all {len(runs)} runs.", class_="note swipe")
+    return join([hint, scrolling(table)])
+
+
+def _mark(run: RunRecord) -> Markup | None:
+    count = len(alarms(run))
+    return tag("span", f"⚠ {plural(count, 'warning')}", class_="mark") if count else None
 
 
 def against_first(runs: Sequence[RunRecord]) -> list[str]:
@@ -132,7 +200,7 @@ def settings_table(run: RunRecord, key: str) -> Markup | None:
     return tag(
         "details",
         tag("summary", f"Settings and versions of {run.name}"),
-        tag("div", tag("table", tag("tbody", rows)), class_="wide"),
+        scrolling(tag("table", tag("tbody", rows))),
         id=key,
     )
 

@@ -63,3 +63,8 @@ def short(value: float) -> str:
 def no_wrap(text: str) -> str:
     """Keeps a number and its unit on one line."""
     return text.replace(" ", "\u00a0")
+
+
+def scrolling(table: Markup) -> Markup:
+    """A table in a box of its own, which scrolls where the page is too narrow for it."""
+    return tag("div", table, class_="wide", tabindex="0")

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lppa.coordinator.report.attacks import gallery
+from lppa.coordinator.report.audit import audit_section
 from lppa.coordinator.report.bars import NAMED_PHASES, partition_bars, time_split
 from lppa.coordinator.report.curves import charts
 from lppa.coordinator.report.formats import figure, plural
-from lppa.coordinator.report.headline import cards, comparison, settings_table, state
+from lppa.coordinator.report.headline import attention, cards, comparison, settings_table, state
 from lppa.coordinator.report.markup import Markup, join, tag
 from lppa.coordinator.report.network import describe, draw_graph, draw_weights
-from lppa.coordinator.report.privacy import audit_section, gallery
 from lppa.coordinator.report.record import PHASES, Graph, RunRecord
 from lppa.coordinator.report.style import STYLE
 
@@ -57,7 +58,7 @@ def render_main(runs: Sequence[RunRecord]) -> Markup:
             _each(runs, names, "What a curious client can learn", lambda run: run.audit
                   and audit_section(run.audit)),
             _each(runs, names, "Attacks", lambda run: (run.attacks or run.pictures)
-                  and gallery(run.attacks, run.pictures)),
+                  and gallery(run.attacks, run.pictures, run.classes)),
             tag("section", [settings_table(run, f"settings-{k}") for k, run in enumerate(runs)]),
         ]
     )  # fmt: skip
@@ -73,29 +74,15 @@ def distinct_names(runs: Sequence[RunRecord]) -> list[str]:
 
 
 def heading(runs: Sequence[RunRecord], names: Sequence[str]) -> Markup:
-    """What was run, how it ended, and its figures."""
+    """What was run, how it ended, what is wrong with it, and its figures."""
     if len(runs) > 1:
+        # The table first: it marks the runs that the box below is about.
         top = [tag("h1", f"{len(runs)} runs side by side"), comparison(runs, names)]
-    else:
-        (run,) = runs
-        kind, words = state(run)
-        top = [
-            tag("h1", what(run)),
-            tag("p", run.name, " ", tag("span", words, class_=f"status {kind}")),
-            cards(run),
-        ]
-    several = len(runs) > 1
-    said = [
-        f"{name}: {line}" if several else line
-        for name, run in zip(names, runs, strict=True)
-        for line in (
-            *([state(run)[1]] if several and run.status == "failed" else []),
-            *run.warnings,
-            *run.problems,
-        )
-    ]
-    warnings = tag("ul", [tag("li", line) for line in said], class_="warnings") if said else None
-    return tag("header", top, warnings)
+        return tag("header", top, attention(runs, names))
+    (run,) = runs
+    kind, words = state(run)
+    status = tag("p", run.name, " ", tag("span", words, class_=f"status {kind}"))
+    return tag("header", tag("h1", what(run)), status, attention(runs, names), cards(run))
 
 
 def what(run: RunRecord) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,12 @@ def heat_pixels(shares: np.ndarray, colour: tuple[int, int, int] = BLUE) -> np.n
     return rgba
 
 
-def embedded(picture: bytes, alt: str, **attributes: str) -> Markup:
+def png_width(picture: bytes) -> int:
+    """How many pixels a PNG file is wide."""
+    return int.from_bytes(picture[16:20], "big")
+
+
+def embedded(picture: bytes, alt: str, **attributes: Any) -> Markup:
     """A PNG inside the page itself."""
     source = "data:image/png;base64," + base64.b64encode(picture).decode()
     return tag("img", src=source, alt=alt, **attributes)

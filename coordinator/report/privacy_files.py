@@ -105,6 +105,7 @@ def one_attack(result: dict[str, Any], image: bytes | None) -> Attack:
         scores={name: of for name, of in scores.items() if of},
         figures={name: value for name, value in figures.items() if value is not None},
         picture=image,
+        labels=sum(len(items(batch)) for batch in items(result.get("labels"))),
     )
 
 

@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 
 from lppa.coordinator.report.privacy_files import read_attacks, read_audit
-from lppa.coordinator.report.record import PHASES, RUNNING, Graph, Row, RunRecord, Spread
+from lppa.coordinator.report.record import (
+    COMPLETED,
+    PHASES,
+    RUNNING,
+    Graph,
+    Row,
+    RunRecord,
+    Spread,
+)
 from lppa.coordinator.report.values import (
     Files,
     items,
@@ -27,7 +35,7 @@ from lppa.coordinator.report.values import (
 from lppa.protocol.errors import WrongUse
 
 MARKS = ("config.json", "summary.json", "history.jsonl", "metrics.jsonl")
-STATUSES = ("completed", "failed", "interrupted")
+STATUSES = (COMPLETED, "failed", "interrupted")
 
 
 def read_run(folder: Path) -> RunRecord:

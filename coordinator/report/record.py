@@ -14,6 +14,7 @@ import numpy as np
 
 PHASES = ("compute", "exchange", "eval")
 RUNNING = "running"  # there is no summary.json yet
+COMPLETED = "completed"
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class Attack:
     scores: Mapping[str, Mapping[str, float]]
     figures: Mapping[str, float]
     picture: bytes | None = None
+    labels: int = 0  # how many were guessed
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,11 @@ class RunRecord:
     def last(self) -> Row:
         """The latest evaluation; one with no figures if there was none."""
         return self.rows[-1] if self.rows else Row(0)
+
+    @property
+    def classes(self) -> int | None:
+        """How many labels the data has."""
+        return len(self.partition[0]) if self.partition else None
 
     @property
     def over(self) -> bool:

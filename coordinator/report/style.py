@@ -25,7 +25,7 @@ h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 4px; overflow-wrap: anywh
 h2 { font-size: 1.15rem; margin: 32px 0 10px; }
 h3, h4 { font-size: .95rem; margin: 0; overflow-wrap: anywhere; }
 p { margin: 0 0 8px; overflow-wrap: anywhere; }
-.note, small, caption { color: var(--muted); font-size: .82rem; line-height: 1.4; }
+.note, small, caption { color: var(--muted); font-size: .85rem; line-height: 1.4; }
 .status { display: inline-block; padding: 1px 10px; border-radius: 999px; font-size: .85rem;
   border: 1px solid var(--rule); background: var(--surface); overflow-wrap: anywhere; }
 .status.completed { color: var(--good); background: var(--good-back); border-color: transparent; }
@@ -35,9 +35,10 @@ p { margin: 0 0 8px; overflow-wrap: anywhere; }
   gap: 10px; margin: 16px 0 0; }
 .cards > div, figure, .verdict, .panel { background: var(--surface);
   border: 1px solid var(--rule); border-radius: 10px; padding: 12px 14px; margin: 0; min-width: 0; }
-dt { color: var(--muted); font-size: .82rem; }
+dt { color: var(--muted); font-size: .85rem; }
 dd { margin: 0; font-size: 1.3rem; font-weight: 600; line-height: 1.3; }
-dd.note { font-weight: 400; font-size: .78rem; }
+dd.note { font-weight: 400; font-size: .82rem; }
+.bad { color: var(--bad); }
 .charts, .gallery { display: grid; gap: 12px;
   grid-template-columns: repeat(auto-fill, minmax(min(340px, 100%), 1fr)); align-items: start; }
 .maps { grid-template-columns: repeat(auto-fill, minmax(min(340px, 100%), 1fr)); }
@@ -46,9 +47,8 @@ figure { display: flex; flex-direction: column; gap: 8px; }
 .charts > figure { height: 100%; }
 figcaption p { margin: 2px 0 0; }
 svg.chart { display: block; width: 100%; height: auto; max-width: 520px; margin: 0 auto; }
-svg text { font: 11px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif;
+svg text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif;
   fill: var(--muted); }
-svg .unit { font-size: 11.5px; }
 svg .grid { stroke: var(--rule); stroke-width: 1; }
 svg .base { stroke: var(--muted); stroke-width: 1; }
 .c0 { --c: var(--run0); } .c1 { --c: var(--run1); } .c2 { --c: var(--run2); }
@@ -64,13 +64,13 @@ svg .head { fill: var(--muted); }
 svg .node circle { fill: var(--run0); stroke: var(--surface); stroke-width: 2; }
 svg .node text { fill: #fff; font-weight: 600; }
 @media (prefers-color-scheme: dark) { svg .node text { fill: #10100e; } }
-svg .on { fill: var(--ink); font-size: 10.5px; paint-order: stroke; stroke: var(--surface);
+svg .on { fill: var(--ink); font-size: 11.5px; paint-order: stroke; stroke: var(--surface);
   stroke-width: 3px; stroke-linejoin: round; }
 svg .cell { fill: var(--run0); }
 svg .cell ~ .on { stroke: none; }
-svg .inside { fill: #14140f; font-size: 10px; }
+svg .inside { fill: #14140f; font-size: 11.5px; }
 .legend { display: flex; flex-wrap: wrap; gap: 2px 14px; list-style: none; margin: 0; padding: 0;
-  font-size: .82rem; }
+  font-size: .85rem; }
 .legend li { overflow-wrap: anywhere; min-width: 0; }
 .dot { display: inline-block; width: 10px; height: 10px; border-radius: 3px; margin-right: 6px;
   background: var(--c); }
@@ -79,16 +79,35 @@ img { max-width: 100%; height: auto; display: block; }
   border: 1px solid var(--rule); }
 .stretched { aspect-ratio: 4 / 3; height: auto; }
 .paper { background: #fff; border-radius: 6px; padding: 4px; }
+.paper img { max-width: none; margin: 0 auto; } .paper .wide { --cover: #fff; }
+.whole { grid-column: 1 / -1; }
 .wide { overflow-x: auto; max-width: 100%; }
+/* What lies beyond the right edge shows by a fade, which is gone at the end of the scroll. */
+@property --more { syntax: "<length>"; inherits: false; initial-value: 0px; }
+@keyframes more { from { --more: 40px; } to { --more: 0px; } }
+@supports (animation-timeline: scroll()) { .wide {
+  animation: more linear; animation-timeline: scroll(self inline);
+  mask-image: linear-gradient(to left, transparent, #000 var(--more)); } }
+/* Browsers without such timelines get a shadow at the edge that covers at both ends hide. */
+@supports not (animation-timeline: scroll()) { .wide { background:
+  linear-gradient(to left, var(--cover) 50%, transparent) 100% 0 / 40px 100% no-repeat local,
+  linear-gradient(to left, #0006, transparent) 100% 0 / 16px 100% no-repeat scroll; } }
+.wide { --cover: var(--page); } figure .wide { --cover: var(--surface); }
+.swipe { display: none; }
+@media (max-width: 480px) { .swipe { display: block; } }
 table { border-collapse: collapse; font-size: .86rem; font-variant-numeric: tabular-nums; }
 th, td { padding: 4px 10px 4px 0; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--rule); }
 td { overflow-wrap: anywhere; }
 tbody th { font-weight: 400; color: var(--muted); white-space: nowrap; }
-.scores { font-size: .8rem; } .scores th, .scores td { white-space: nowrap; padding-right: 7px; }
-.figures { width: 100%; } .figures td, .figures thead th { min-width: 120px; }
+.scores { font-size: .85rem; } .scores th, .scores td { white-space: nowrap; padding-right: 7px; }
+.figures { width: 100%; } .figures td, .figures thead th + th { min-width: 120px; }
 .figures small { font-weight: 400; }
-.heat { margin: 0 auto; font-size: .8rem; }
+/* The names of the rows stay where they are while the runs scroll by. */
+.figures th:first-child { position: sticky; left: 0; background: var(--page); }
+.ended.failed, .ended.interrupted, .mark { color: var(--bad); font-weight: 600; }
+.mark { display: block; font-size: .85rem; }
+.heat { margin: 0 auto; font-size: .82rem; }
 .heat th, .heat td { text-align: center; padding: 4px 3px;
   min-width: 36px; border: 2px solid var(--surface); white-space: nowrap; }
 .heat caption { caption-side: bottom; padding-top: 4px; }
@@ -102,6 +121,9 @@ tbody th { font-weight: 400; color: var(--muted); white-space: nowrap; }
 .verdict.bad { border-left-color: var(--bad); }
 .verdict p:last-child { margin: 0; }
 .leaks { color: var(--bad); } .holds { color: var(--good); }
-.warnings { color: var(--bad); margin: 12px 0 0; padding-left: 20px; overflow-wrap: anywhere; }
+.attention { color: var(--bad); background: var(--bad-back); border: 2px solid var(--bad);
+  border-radius: 10px; padding: 10px 14px; margin: 12px 0 0; }
+.attention h2 { margin: 0 0 4px; font-size: 1rem; }
+.attention ul { margin: 0; padding-left: 20px; overflow-wrap: anywhere; }
 details { margin: 12px 0 0; } summary { cursor: pointer; overflow-wrap: anywhere; }
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
+import numpy as np
 from torch import Tensor
 
 from lppa.models.tracking import Schedule, best_estimate, known_rows, messages
@@ -32,7 +33,8 @@ class Naive:
 
     def __call__(self, known: Knowledge, victim: int, t: int) -> Target:
         theta, gamma = known.state(victim, t)
-        return Target(gamma, (Term(1.0, theta, 0),), 0.0, known.samples())
+        term, ignored = Term(1.0, theta, 0), all_noise(known, victim, t)
+        return Target(gamma, (term,), 0.0, known.samples(), ignored)
 
 
 class Neighbour:
@@ -145,6 +147,30 @@ def without_known_noise(
     # Nobody else knows the victim's own independent noise.
     variance = 2.0 * (unknown * settings.beta**2 + settings.beta_own**2)
     return left, math.sqrt(variance)
+
+
+def all_noise(known: Knowledge, victim: int, t: int) -> float:
+    """The deviation of all noise in γ of round t as it was sent, with that of earlier rounds as it
+    was mixed since; NaN for later rounds where W is not known."""
+    settings = known.settings
+    if settings.rule == "dsgt":
+        return 0.0
+    if known.W is None and t > 0:
+        return math.nan
+    shared, own = settings.beta**2, settings.beta_own**2
+    if settings.rule == "dp":
+        shared, own = 0.0, settings.beta**2
+    if known.W is None:
+        return math.sqrt(2.0 * (edges_of(known, victim, 0) * shared + own))
+    edges = (known.W > 0) & ~np.eye(len(known.W), dtype=bool)
+    variance = 0.0
+    for s in filter(known.noise_due, range(t + 1)):
+        # What is left in γ of the noise that each node added in round s.
+        share = np.linalg.matrix_power(known.W, t - s)[victim]
+        # A draw for an edge is added at one end and taken off at the other.
+        variance += shared * float(np.square(share[:, None] - share)[edges].sum())
+        variance += own * float(np.square(share).sum())
+    return math.sqrt(2.0 * variance)
 
 
 def edges_of(known: Knowledge, victim: int, t: int) -> int:

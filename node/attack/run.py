@@ -7,6 +7,7 @@ all the same and are not scored.
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def describe(scene: Scene, case: Case, target: Target, found: Reconstruction) ->
         "batches": settings.batches,
         "topology": settings.topology,
         "nodes": scene.known.plan.nodes,
-        "sigma": target.sigma,
+        "sigma": math.hypot(target.sigma, target.ignored),
         "loss": found.loss,
         "iterations": found.iterations,
         "seconds": found.seconds,

@@ -32,13 +32,16 @@ class Target:
 
     One term for a gradient, two (+1 and −1) for the difference of two gradients, on one batch or
     on two. `sigma` is the standard deviation per coordinate of the noise that is left in the
-    vector, 0 where there is none; `batch_size` is the number of examples in every batch.
+    vector, 0 where there is none; `batch_size` is the number of examples in every batch. `ignored`
+    is the deviation of noise that is in the vector too but that the attacker does not reckon with:
+    it is for the record, and no inversion looks at it. NaN where it is not known.
     """
 
     vector: Tensor
     terms: tuple[Term, ...]
     sigma: float = 0.0
     batch_size: int = 1
+    ignored: float = 0.0
 
     @property
     def batches(self) -> tuple[int, ...]:

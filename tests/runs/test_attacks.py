@@ -52,9 +52,11 @@ def test_attackers_work_alone_unless_they_collude_and_results_are_merged(local_r
     ]
     alone, together = results[0]["sigma"], results[-1]["sigma"]
     assert together == pytest.approx(alone * (4 / 6) ** 0.5)
+    (naive,) = attacked(run, "naive/labels", "--victim", "2", "--attackers", "3")
+    assert naive["sigma"] == pytest.approx(alone * (8 / 6) ** 0.5)  # it takes none of it out
     (again,) = attacked(run, "neighbour/labels", "--victim", "2", "--attackers", "3")
     kept = json.loads((run.folder / "attacks" / "summary.json").read_text())
-    assert len(kept) == 9
+    assert len(kept) == 10
     assert kept[4] == {k: v for k, v in again.items() if k != "run"}
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
 from lppa.models.quadratic import quadratic
+from lppa.models.tracking import Schedule, messages
 from lppa.node.attack.knowledge import read_knowledge
 from lppa.node.attack.log import log_path, read_log
 from lppa.node.attack.observation import OBSERVATIONS
@@ -78,6 +80,41 @@ def test_naive_is_the_gradient_without_noise_and_far_from_it_with(local_run):
     assert relative_error(OBSERVATIONS["naive"](known, 0, 0), gradient) < 1e-12
     known, gradient = spied(local_run, rule="lppa")
     assert relative_error(OBSERVATIONS["naive"](known, 0, 0), gradient) > 0.1
+
+
+@pytest.mark.parametrize(
+    ("settings", "deviation"),
+    [
+        ({"rule": "dsgt"}, 0.0),
+        ({"rule": "dp"}, 0.5 * math.sqrt(2)),
+        ({"rule": "lppa"}, 0.5 * math.sqrt(2 * 8)),
+        ({"rule": "lppa", "topology": "ring"}, 0.5 * math.sqrt(2 * 4)),
+        ({"rule": "lppa", "beta_own": 0.25}, math.sqrt(2 * (8 * 0.25 + 0.0625))),
+    ],
+)
+@pytest.mark.parametrize("with_w", [True, False])
+def test_naive_leaves_all_noise_and_reckons_with_none(local_run, settings, deviation, with_w):
+    known, gradient = spied(local_run, with_w=with_w, **settings)
+    target = OBSERVATIONS["naive"](known, 0, 0)
+    assert target.sigma == 0
+    assert target.ignored == pytest.approx(deviation)
+    if with_w and deviation:
+        left = target.vector - truth(target, gradient)
+        assert float(left.std()) == pytest.approx(deviation, rel=0.6)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"rule": "lppa", "noise_every": 2, "beta_own": 0.1}, {"rule": "dp"}]
+)
+def test_what_is_left_of_noise_in_later_rounds_follows_from_how_it_was_mixed(local_run, settings):
+    known, _ = spied(local_run, topology="ring", **settings)
+    own, every = settings.get("beta_own", 0.0) / 0.5, settings.get("noise_every", 0)
+    rows = messages(Schedule(known.W, settings["rule"], every, False, False, 0.05, 3, own))
+    for t in range(4):
+        expected = np.linalg.norm(rows.gamma[t, 0] * rows.deviations) * math.sqrt(2) * 0.5
+        assert OBSERVATIONS["naive"](known, 0, t).ignored == pytest.approx(expected)
+    known.W = None
+    assert math.isnan(OBSERVATIONS["naive"](known, 0, 1).ignored)
 
 
 @pytest.mark.parametrize("mixing", ["combine-then-adapt", "adapt-then-combine"])

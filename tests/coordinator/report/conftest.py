@@ -87,7 +87,8 @@ class MadeUp:
         n = self.nodes
         settings = {"rule": self.rule, "dataset": "digits", "rounds": self.rounds[-1]}
         about = {"name": self.folder.name, "nodes": n, "versions": {"lppa": "0.1.0"}}
-        self.json("config.json", {**settings, "topology": "ring", "seed": 1, "about": about})
+        settings |= {"topology": "ring", "dtype": "float32", "seed": 1}
+        self.json("config.json", {**settings, "about": about})
         W, edges = np.eye(n) / 2, []
         for i in range(n):
             W[(i + 1) % n, i] += 0.3

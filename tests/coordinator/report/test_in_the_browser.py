@@ -84,7 +84,7 @@ def pages(made_up, tmp_path):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1200])
+@pytest.mark.parametrize("width", [360, 1200])
 def test_the_page_loads_from_disk_with_all_that_belongs_on_it(chromium, pages, width, scheme):
     for url in pages:
         show(chromium, url, width, scheme)
@@ -101,6 +101,32 @@ def test_the_page_loads_from_disk_with_all_that_belongs_on_it(chromium, pages, w
         worst, where = chromium.execute_script(CONTRAST)
         assert worst >= 4.5, where
         assert chromium.execute_script(OVERLAPS) == []
+
+
+# Each box that may scroll: what it hides, and how wide the fade is that shows it.
+BOXES = """
+return [...document.querySelectorAll(".wide")].filter(e => e.clientWidth).map(e =>
+  [e.scrollWidth - e.clientWidth, parseFloat(getComputedStyle(e).getPropertyValue("--more"))]);
+"""
+
+
+def test_a_table_that_is_too_wide_scrolls_in_its_box_and_shows_it(chromium, pages):
+    show(chromium, pages[1], 360)
+    boxes = chromium.execute_script(BOXES)
+    assert all((hidden > 0) == (fade > 0) for hidden, fade in boxes)
+    hidden, fade = boxes[0]
+    assert hidden > 0
+    assert fade == 40
+    seen = "const e = document.querySelector('.wide .figures tbody th'); "
+    seen += "return e.getBoundingClientRect().left"
+    left = chromium.execute_script(seen)
+    chromium.execute_script("document.querySelector('.wide').scrollLeft = 9999")
+    eventually(chromium, BOXES.replace(";\n", "[0][1] == 0;\n"))
+    assert chromium.execute_script(seen) == left  # the names of the rows stay
+    hint = "return getComputedStyle(document.querySelector('.swipe')).display"
+    assert chromium.execute_script(hint) == "block"
+    show(chromium, pages[0], 1200)
+    assert all(hidden == fade == 0 for hidden, fade in chromium.execute_script(BOXES))
 
 
 def test_light_and_dark_are_not_the_same(chromium, pages):

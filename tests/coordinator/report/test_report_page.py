@@ -81,15 +81,124 @@ def test_the_headline_has_the_figures(made_up):
         assert figure in text
 
 
+def with_residual(run, residual, **settings):
+    """A run that ended with this conservation residual, under these settings."""
+    run.begin()
+    run.json("config.json", {**run.files["config.json"], **settings})
+    run.lines("history.jsonl", [{**run.row(15), "conservation": residual}])
+    return run
+
+
+@pytest.mark.parametrize(
+    ("residual", "settings", "said"),
+    [
+        (1e-7, {}, "rounding explains up to 7.5 × 10⁻⁵ in float32"),
+        (1e-15, {"dtype": "float64"}, "rounding explains up to 1.4 × 10⁻¹³ in float64"),
+        (1e-7, {"dtype": "float64"}, "more than rounding explains"),
+        (1e-2, {}, "more than rounding explains"),
+        (1e-2, {"rule": "dp"}, "own noise stays in the sum"),
+        (1e-2, {"beta_own": 0.1}, "own noise stays in the sum"),
+        (1e-2, {"dtype": None}, "‖Σγ − Σg‖ ÷ scale"),
+    ],
+)
+def test_the_residual_stands_beside_what_rounding_explains(made_up, residual, settings, said):
+    run = with_residual(made_up(), residual, **settings)
+    html = render_page([read_run(run.folder)]).replace("\u00a0", " ")
+    card = re.search(r"<div><dt>conservation residual.*?</div>", html).group()
+    assert said in card
+    assert ('class="bad"' in card) == ("more than" in said)
+    assert "about 10⁻⁷" not in html
+
+
+WARNING = "accuracy 11.3% is near chance (10.0%): try a smaller --lr"
+
+
+def test_warnings_are_the_first_thing_on_the_page(made_up):
+    html = render_page([read_run(made_up().begin().end(warnings=[WARNING]).folder)])
+    assert html.index("This run needs attention") < html.index(WARNING) < html.index("<dl")
+    assert html.count(WARNING) == 1
+    quiet = render_page([read_run(made_up("quiet").begin().end().folder)])
+    assert "needs attention" not in quiet
+
+
+@pytest.mark.parametrize("status", ["failed", "interrupted"])
+def test_a_bad_end_is_in_the_red_box_of_one_run_and_of_several(made_up, status):
+    bad, good = made_up("bad").begin().end(status, round=7), made_up("good").begin().end()
+    red = r'<div class="attention">.*?</div>'
+    alone = render_page([read_run(bad.folder)])
+    assert f"<li>{status}: in round 7</li>" in re.search(red, alone).group()
+    both = render_page([read_run(run.folder) for run in (bad, good)])
+    assert f"<li>bad: {status}: in round 7</li>" in re.search(red, both).group()
+    assert f'<td class="ended {status}">{status}</td>' in both
+
+
+def test_a_run_that_goes_on_is_no_cause_for_alarm(made_up):
+    assert "attention" not in page_of(made_up().begin()).text
+
+
+def test_the_comparison_marks_the_runs_that_have_warnings(made_up):
+    first = made_up("first").begin().end(warnings=[WARNING, "and another"])
+    html = render_page([read_run(run.folder) for run in (first, made_up("second").begin().end())])
+    heads = re.findall(r"<th scope=\"col\">.*?</th>", html)
+    assert ["⚠ 2 warnings" in head for head in heads] == [False, True, False]
+    assert "1 of 2 runs need attention" in html
+    assert f"<li>first: {WARNING}</li>" in html
+
+
 def test_the_audit_and_the_attacks_say_what_they_found(made_up):
     text = page_of(made_up().whole()).text
     assert "Node 1 learns the change of node 0's gradient exactly." in text
     assert "use --noise-every 1" in text
     assert "A node's noise difference has a law." in text
     assert text.count("exact") > 6
-    assert "Better than a guess: " in text
+    assert "Image: better than a guess." in text
     assert "40 dB against 12 dB" in text
     assert "The truth is not on record, so there is no score." in text
+
+
+def card_of(run, **result):
+    """The card of one attack whose result has these values too, and the words of its verdict."""
+    run.attacked()
+    (first, _) = run.files["attacks/summary.json"]
+    run.json("attacks/summary.json", [{**first, "attack": "naive/dlg", **result}])
+    html = render_page([read_run(run.begin().folder)])
+    card = html[html.index("<h4>naive/dlg") :]
+    return card, re.search(r'<b class="(leaks|holds)">(.*?)</b>', card)
+
+
+IMAGE = {"bad": {"psnr": 9.0}, "good": {"psnr": 30.0}}  # the mean of all data has 12 dB
+
+
+@pytest.mark.parametrize(
+    ("image", "right", "labels", "kind", "said"),
+    [
+        ("bad", 1.0, 1, "leaks", "Image: no better than a guess. Labels: 100% right (chance 33%)."),
+        ("bad", 0.0, 1, "holds", "Image: no better than a guess. Labels: 0% right (chance 33%)."),
+        ("bad", 0.4, 30, "holds", "Image: no better than a guess. Labels: 40% right (chance 33%)."),
+        ("bad", 0.6, 30, "leaks", "Image: no better than a guess. Labels: 60% right (chance 33%)."),
+        ("good", 0.0, 1, "leaks", "Image: better than a guess. Labels: 0% right (chance 33%)."),
+        ("bad", None, 1, "holds", "Image: no better than a guess."),
+    ],
+)
+def test_labels_that_leak_are_not_green(made_up, image, right, labels, kind, said):
+    score = IMAGE[image] | ({} if right is None else {"label_accuracy": right})
+    _, verdict = card_of(made_up(), score=score, labels=[[0] * labels])
+    assert verdict.groups() == (kind, said)
+
+
+@pytest.mark.parametrize(("error", "kind"), [(0.05, "leaks"), (0.19, "holds"), (0.4, "holds")])
+def test_counts_of_labels_are_judged_by_what_a_uniform_guess_gets(made_up, error, kind):
+    errors = {"histogram_error": error, "histogram_error_uniform": 0.2}
+    score = {"label_accuracy": 1 - error}
+    _, verdict = card_of(made_up(), score=score, labels=[[0] * 32], **errors)
+    right = f"{100 * (1 - error):.0f}%"
+    assert verdict.groups() == (kind, f"Labels: counts {right} right (uniform guess 80%).")
+
+
+def test_the_noise_of_a_naive_attack_is_all_noise_and_is_called_so(made_up):
+    card, _ = card_of(made_up(), sigma=0.1)
+    assert "noise on it, none removed, σ 0.1" in card
+    assert "noise left" not in card
 
 
 def test_every_picture_has_words(made_up):

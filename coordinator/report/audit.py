@@ -1,4 +1,4 @@
-"""What the page says about privacy: the audit's verdict with its heat maps, and the attacks."""
+"""What the audit found: its verdict, and a heat map for each target."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lppa.coordinator.report.formats import clients, figure, percent, plural, seconds
-from lppa.coordinator.report.markup import Markup, tag
+from lppa.coordinator.report.formats import clients, plural
+from lppa.coordinator.report.markup import Markup, scrolling, tag
 from lppa.coordinator.report.pixels import BLUE, RED, embedded, encode_png
-from lppa.coordinator.report.record import Attack, Audit
+from lppa.coordinator.report.record import Audit
 
 MOST_CELLS = 400  # of one heat map as a table; more are a picture
 TARGETS = {
@@ -18,15 +18,6 @@ TARGETS = {
     "change": "change g¹ − g⁰, or a later one",
     "telescoped": "change from first to last gradient",
 }
-# name in the files, name on the page, and how it is written
-SCORES = (
-    ("psnr", "PSNR", lambda v: f"{v:.1f} dB"),
-    ("ssim", "SSIM", lambda v: f"{v:.2f}"),
-    ("mse_clamped", "MSE", figure),
-    ("cosine", "cosine", lambda v: f"{v:.2f}"),
-    ("label_accuracy", "labels", lambda v: percent(v, 0)),
-)
-GUESSES = {"zeros": "all zeros", "mean": "mean image", "start": "untrained start"}
 
 Cells = Mapping[tuple[tuple[int, ...], int], float | None]
 
@@ -111,7 +102,7 @@ def _heat_map(target: str, cells: Cells) -> Markup:
         class_="heat",
         data_chart="Audit",
     )
-    return tag("div", table, class_="wide")
+    return scrolling(table)
 
 
 def _cell(cells: Cells, group: tuple[int, ...], victim: int, largest: float) -> Markup:
@@ -146,85 +137,3 @@ def _heat_picture(
     )
     shape = "matrix stretched" if 2 * len(attackers) < len(victims) else "matrix"
     return embedded(encode_png(rgba), told, class_=shape, data_chart="Audit")
-
-
-def gallery(attacks: Sequence[Attack], pictures: Sequence[tuple[str, bytes]]) -> list[Markup]:
-    """Each attack with its picture and its scores, then the pictures over several attacks."""
-    shown = [_attack(attack) for attack in attacks]
-    shown += [
-        tag("figure", embedded(image, f"Picture {name} of the attacks"), tag("figcaption", name))
-        for name, image in pictures
-    ]
-    return [tag("div", shown, class_="gallery")]
-
-
-def _attack(attack: Attack) -> Markup:
-    by = clients(attack.attackers) if attack.attackers else "somebody"
-    against = "" if attack.victim is None else f" against client {attack.victim}"
-    when = "" if attack.round is None else f", round {attack.round}"
-    told = f"{attack.name} by {by}{against}{when}"
-    picture = None
-    if attack.picture:
-        alt = f"What {told} reconstructed, beside the truth where that is known"
-        picture = tag("div", embedded(attack.picture, alt), class_="paper")
-    return tag(
-        "figure",
-        tag("figcaption", tag("h4", attack.name), tag("p", f"{by}{against}{when}", class_="note")),
-        picture,
-        tag("p", *_judged(attack)),
-        _scores(attack),
-        tag("p", _effort(attack), class_="note"),
-        class_="attack",
-    )
-
-
-def _judged(attack: Attack) -> list[str | Markup]:
-    """The result in a sentence: a picture is only worth what a guess without it is not."""
-    own, mean = attack.scores.get("this attack", {}), attack.scores.get("mean", {})
-    name, unit = ("psnr", " dB") if "psnr" in own else ("cosine", "")
-    if name not in own or name not in mean:
-        return ["The truth is not on record, so there is no score."]
-    better = own[name] > mean[name]
-    said = f"{figure(own[name])}{unit} against {figure(mean[name])}{unit} for the mean of all data."
-    word = "Better than a guess: " if better else "No better than a guess: "
-    return [tag("b", word, class_="leaks" if better else "holds"), said]
-
-
-def _scores(attack: Attack) -> Markup | None:
-    columns = [s for s in SCORES if any(s[0] in of for of in attack.scores.values())]
-    if not columns:
-        return None
-    rows = [
-        tag(
-            "tr",
-            tag("th", GUESSES.get(name, name), scope="row"),
-            [tag("td", show(of[key]) if key in of else "–") for key, _, show in columns],
-        )
-        for name, of in attack.scores.items()
-    ]
-    head = tag(
-        "tr",
-        tag("th", "guess", scope="col"),
-        [tag("th", name, scope="col") for _, name, _ in columns],
-    )
-    table = tag("table", tag("thead", head), tag("tbody", rows), class_="scores")
-    return tag("div", table, class_="wide")
-
-
-def _effort(attack: Attack) -> str:
-    known = attack.figures
-    parts = []
-    if "iterations" in known:
-        parts.append(plural(int(known["iterations"]), "iteration"))
-    if "seconds" in known:
-        parts.append(seconds(known["seconds"]))
-    if "loss" in known:
-        parts.append(f"attack loss {figure(known['loss'])}")
-    if "sigma" in known:
-        parts.append(f"noise left σ {figure(known['sigma'])}")
-    if "histogram_error" in known:
-        error = f"label histogram off by {percent(known['histogram_error'], 0)}"
-        if "histogram_error_uniform" in known:
-            error += f" (uniform guess {percent(known['histogram_error_uniform'], 0)})"
-        parts.append(error)
-    return ", ".join(parts)
