@@ -22,6 +22,7 @@ from typing import Any
 from lppa.coordinator.bootstrap import Roster
 from lppa.coordinator.display import Silent
 from lppa.coordinator.launch import LocalNodes, fork, fork_context, stop_fork_server
+from lppa.coordinator.metrics import ENDED
 from lppa.coordinator.plan import make_blueprint
 from lppa.coordinator.run import local_book, run_local
 from lppa.protocol.codec import COORDINATOR
@@ -167,7 +168,7 @@ def growth(sizes: tuple[int, ...] = (8, 16, 32, 64, 128, 256), rounds: int = 10)
             summary = run_local(make_blueprint(settings, nodes, "growth"), folder / "run", Silent())
             if summary["status"] == "interrupted":
                 raise KeyboardInterrupt
-            if summary["status"] != "completed":
+            if summary["status"] not in ENDED:
                 raise RunFailed(f"growth with {nodes} nodes: {summary['error']}")
             rows.append(
                 {

@@ -88,14 +88,15 @@ def _conservation(
 ) -> list[Finding]:
     residual = history[-1]["conservation"]
     cancels = settings.rule == "dsgt" or (settings.rule == "lppa" and settings.beta_own == 0)
-    bound = rounding_bound(settings.dtype, history[-1]["round"], nodes)
+    now = history[-1]
+    bound = rounding_bound(settings.dtype, now["round"], nodes, now["noise_to_gradient"])
     if not cancels or residual <= bound:
         return []
     return [
         Finding(
-            f"the conservation residual is {residual:.2g}, and rounding explains {bound:.2g}: noise "
-            "did not cancel, or a client does not follow the protocol; try --dtype float64, and "
-            "look into the nodes' logs"
+            f"the conservation residual is {residual:.2g}, and rounding explains {bound:.2g}: "
+            "noise did not cancel, or a client does not follow the protocol; try --dtype float64, "
+            "and look into the nodes' logs"
         )
     ]
 

@@ -16,6 +16,7 @@ from lppa.coordinator.plan import Blueprint
 from lppa.protocol.codec import BadMessage, all_finite
 from lppa.protocol.messages import Done, Metrics
 
+ENDED = ("completed", "doubtful")  # how a run can come to its end: as it seems, or not
 SKETCH = 256  # numbers in a sketch
 NORMS = ("gamma_norm", "gradient_norm")
 RESULTS = ("accuracy", "loss")  # None where there is nothing to measure
@@ -124,12 +125,13 @@ def summarise(
     outcome: dict[str, Any],
     rounds_done: int,
     seconds: dict[str, float],
+    audit: dict[str, Any],
     warnings: list[str],
 ) -> dict[str, Any]:
     """The content of summary.json.
 
     `outcome` has the status, and the error where the run failed; `rounds_done` is the round that
-    all nodes have reached.
+    all nodes have reached; `audit` says what the run protects.
     """
     settings, history = blueprint.settings, collection.history
     last = history[-1] if history else {}
@@ -162,9 +164,21 @@ def summarise(
         },
         "bytes": {kind: byte_sum(totals, kind) for kind in ("noise", "state")},
         "memory": memory_mean(collection),
+        "grade": audit.get("grade"),
+        "epsilon": audit.get("epsilon"),
         "warnings": warnings,
         "history": history,
     }
+
+
+def largest_example(collection: Collection) -> float | None:
+    """The largest size of a single example's gradient that any node reported, if any did."""
+    sizes = [
+        report.values.get("example_rms")
+        for of_round in collection.reports.values()
+        for report in of_round.values()
+    ]
+    return max((size for size in sizes if size is not None), default=None)
 
 
 def latest_values(collection: Collection) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,8 +16,11 @@ from lppa.coordinator.networks import known_network
 from lppa.coordinator.topology import Topology
 from lppa.protocol.settings import Settings
 
+if TYPE_CHECKING:
+    from lppa.coordinator.plan import Blueprint
+
 WANTED = 30.0  # noise over an example's share of the gradient: half again what counts as hidden
-BEARABLE = 0.5  # disagreement over the size of the weights that has cost no accuracy
+BEARABLE = 0.3  # disagreement over the size of the weights that has cost no accuracy
 PLAIN = 0.025  # the paper's β, where there is no example to hide
 LONGEST = 2000  # rounds after which no noise is followed further
 
@@ -124,6 +128,19 @@ def choose_beta(settings: Settings, topology: Topology, W: np.ndarray) -> float:
 def enough_noise(size: float, left: float) -> float:
     """The scale that hides what has this size, if so many times the scale is left of it."""
     return two_digits(WANTED * size / left)
+
+
+def scale_warnings(blueprint: Blueprint) -> list[str]:
+    """Says before a run that its noise is too large for its graph."""
+    settings = blueprint.settings
+    most = largest_beta(settings, blueprint.topology, blueprint.W)
+    if settings.beta <= most:
+        return []
+    return [
+        f"--beta {settings.beta:g} is too large for this graph: with {settings.local_steps} local "
+        "steps it would keep models further apart than their weights are large; to change that, "
+        f"use --beta {two_digits(most):g} or less, fewer --local-steps or a denser --topology"
+    ]
 
 
 def two_digits(value: float) -> float:

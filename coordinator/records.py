@@ -9,8 +9,12 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from lppa.coordinator.audit.assemble import RUN, Hidden, before_a_run
 from lppa.coordinator.audit.document import audit_blueprint, warning_lines
 from lppa.coordinator.display import Silent
+from lppa.coordinator.health import examine
+from lppa.coordinator.metrics import Collection, largest_example
+from lppa.coordinator.noise_scale import local_steps, scale_warnings
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.report.tensorboard import EventWriter
 from lppa.coordinator.report.write import write_report
@@ -29,17 +33,56 @@ class Records:
         self.directory = RunDirectory(folder, blueprint)
         self.display = display
         self.events = EventWriter(folder / "tensorboard") if tensorboard else None
-        self.warnings: list[str] = []
+        self.verdict: list[str] = []
+        self.findings: list[str] = []
+        self.audit: dict[str, Any] = {}
+        self.before: Hidden | None = None
+        self.told: tuple[str, bool] | None = None
 
     def begin(self, blueprint: Blueprint, partition: dict[str, Any] | None) -> None:
         """What is known before the run: what it will not hide, and who has which data."""
-        audit = audit_blueprint(blueprint)
-        self.directory.record("audit.json", audit)
+        rows = None if partition is None else min(map(sum, partition["labels"]))
+        self.before = before_a_run(blueprint.settings, blueprint.nodes, rows)
+        self._audit(blueprint, self.before)
         if partition is not None:
             self.directory.record("partition.json", partition)
-        self.warnings = warning_lines(audit)
-        for warning in self.warnings:
+        self._warn(scale_warnings(blueprint))
+
+    def end(self, blueprint: Blueprint, collection: Collection) -> bool:
+        """What is known after the run: what it hid, and whether it is what it seems."""
+        settings = blueprint.settings
+        measured = largest_example(collection)
+        if measured is not None and self.before is not None:
+            # The share of an example as it was, and not as it was expected to be.
+            examples = self.before.examples
+            self._audit(blueprint, Hidden(measured / examples, RUN, examples))
+        steps = settings.rounds * local_steps(settings, blueprint.nodes)
+        findings = examine(collection, settings, steps)
+        self._warn([finding.text for finding in findings])
+        return not any(finding.ill for finding in findings)
+
+    def _audit(self, blueprint: Blueprint, hide: Hidden | None) -> None:
+        """Writes the audit down; a verdict that was told already is not told again."""
+        self.audit = audit_blueprint(blueprint, hide)
+        self.directory.record("audit.json", self.audit)
+        grade = (self.audit["grade"], self.audit["bad"])
+        if grade != self.told:
+            self.verdict = warning_lines(self.audit)
+            self._say(self.verdict)
+        self.told = grade
+
+    def _warn(self, warnings: list[str]) -> None:
+        self.findings += warnings
+        self._say(warnings)
+
+    def _say(self, warnings: list[str]) -> None:
+        for warning in warnings:
             self.display.say(f"warning: {warning}")
+
+    @property
+    def warnings(self) -> list[str]:
+        """All that is wrong, what is not hidden first."""
+        return [*self.verdict, *self.findings]
 
     def metrics(self, node: int, metrics: Metrics) -> None:
         """One node's report."""

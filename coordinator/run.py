@@ -16,7 +16,7 @@ from typing import Any
 from lppa.coordinator.bootstrap import Roster, bootstrap
 from lppa.coordinator.display import Silent
 from lppa.coordinator.launch import GRACE, LocalNodes, check_data, warm_up
-from lppa.coordinator.metrics import summarise
+from lppa.coordinator.metrics import ENDED, summarise
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.records import Records
 from lppa.coordinator.signals import uninterrupted
@@ -70,7 +70,8 @@ def coordinate(
             seconds["start"] = time.monotonic() - began
             watch.heard = time.monotonic()
             watch.follow(records.metrics, records.row, display.progress)
-            outcome = {"status": "completed"}
+            sound = records.end(blueprint, watch.collection)
+            outcome = {"status": "completed" if sound else "doubtful"}
         except RunFailed as error:
             last_words = str(error)
             where = {"node": error.node, "round": error.round}
@@ -83,16 +84,22 @@ def coordinate(
             raise
         finally:
             with uninterrupted():
-                if outcome["status"] != "completed":
+                if outcome["status"] not in ENDED:
                     roster.stop_all(last_words)
                 display.close()
                 if nodes is not None:
                     # Nodes that have not said hello yet cannot hear that it is over.
                     nodes.end(patience=GRACE if seconds["start"] else 0.0)
                 seconds["total"] = time.monotonic() - began
-                told = records.warnings
-                done = min(watch.rounds.values())
-                summary = summarise(blueprint, watch.collection, outcome, done, seconds, told)
+                summary = summarise(
+                    blueprint,
+                    watch.collection,
+                    outcome,
+                    min(watch.rounds.values()),
+                    seconds,
+                    records.audit,
+                    records.warnings,
+                )
                 records.close(summary)
     finally:
         wire.close(FAREWELL)

@@ -11,6 +11,7 @@ import click
 
 from lppa.coordinator.display import choose_display, print_results
 from lppa.coordinator.launch import stop_fork_server, warm_up
+from lppa.coordinator.metrics import ENDED
 from lppa.coordinator.options import NODES, chosen_nodes, settings_options
 from lppa.coordinator.plan import make_blueprint
 from lppa.coordinator.records import report_on
@@ -79,7 +80,7 @@ def run(
         )
     finally:
         stop_fork_server()
-    if attack is None or summary["status"] != "completed":
+    if attack is None or summary["status"] not in ENDED:
         finish(summary, folder, as_json)
         return
     options = ["attack", str(folder), "--attack", attack, "--victim", victim]
@@ -120,7 +121,7 @@ def finish(summary: dict, folder: Path, as_json: bool) -> None:
         click.echo(json.dumps({**summary, "directory": str(folder)}, indent=2))
     else:
         print_results(summary, str(folder))
-    if summary["status"] == "completed":
+    if summary["status"] in ENDED:
         return
     click.echo(f"error: the run {describe(summary)}", err=True)
     sys.exit(INTERRUPTED if summary["status"] == "interrupted" else 1)

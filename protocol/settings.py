@@ -83,7 +83,7 @@ class Settings:
         "Network.  [default: cnn for images, mlp for tables]",
         choices=("cnn", "mlp", "lenet", "quadratic"),
     )
-    batch: int = option(32, "Samples in one gradient.", kind=int, least=1)
+    batch: int = option(64, "Samples in one gradient.", kind=int, least=1)
     batches: str = option(
         "next",
         "Each gradient on the next batch, or all on the same first one.",
@@ -95,7 +95,7 @@ class Settings:
     lr: float = option(0.05, "Step size λ.", kind=float, above=0.0)
     lr_decay: float = option(0.0, "λ in round t is λ / (1 + DECAY·t).", kind=float, least=0.0)
     local_steps: int | str = option(
-        20,
+        10,
         "Gradient steps per round, or `epoch` for one pass over a client's share of the data.",
         kind=int,
         least=1,

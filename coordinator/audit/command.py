@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from lppa.coordinator.audit.assemble import MOST_ROUNDS, ROUNDS, case_of, check_nodes
+from lppa.coordinator.audit.assemble import (
+    GIVEN,
+    MOST_ROUNDS,
+    ROUNDS,
+    Hidden,
+    case_of,
+    check_nodes,
+)
+from lppa.coordinator.audit.compare import compare as compare_topologies
 from lppa.coordinator.audit.document import audit as make_audit
+from lppa.coordinator.audit.document import rounds_of
+from lppa.coordinator.audit.grade import GRADES, worst
+from lppa.coordinator.audit.show import show, show_comparison
 from lppa.coordinator.options import NODES, chosen_nodes, settings_options
 from lppa.coordinator.plan import make_blueprint
 from lppa.protocol.errors import WrongUse
@@ -18,6 +30,9 @@ from lppa.protocol.settings import Settings
 from lppa.protocol.shell import numbers, show_errors, verbosity
 
 SETTINGS = (
+    "dataset",
+    "partition",
+    "model",
     "topology",
     "weights",
     "rule",
@@ -30,15 +45,17 @@ SETTINGS = (
     "batch",
     "mixing",
     "init",
+    "batches",
     "local_steps",
+    "lr",
     "lr_decay",
+    "finish",
     "seed",
 )
-LINES = 24  # of the table; more pairs are grouped by what they learn
-WORDS = {"exact": "EXACT", None: "–"}
+FAILED = 3  # exit code where --fail-on found something
 
 
-@click.command(epilog="Example: lppa audit --topology ring -n 5 --rule lppa --noise-every 1")
+@click.command(epilog="Example: lppa audit -n 8 --dataset mnist --compare full,ring,star")
 @click.option("-n", "--nodes", type=int, help=NODES.metadata["help"])
 @click.option(
     "--attackers",
@@ -51,6 +68,19 @@ WORDS = {"exact": "EXACT", None: "–"}
     default=ROUNDS,
     show_default=True,
     help="The last round whose messages are overheard, the first being 0.",
+)
+@click.option(
+    "--gradient-rms",
+    type=click.FloatRange(0.0, min_open=True),
+    help="Size of what is to be hidden: root mean square, over all parameters, of an example's "
+    "share of the gradient.  [default: as measured on such a network]",
+)
+@click.option("--compare", help="Compare topologies, comma-separated: full,ring,star.")
+@click.option("--per-round", is_flag=True, help="Show what the best-placed attacker has per round.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["open", "weak"]),
+    help="Leave with exit code 3 if anything has this grade or a worse one.",
 )
 @click.option(
     "--out",
@@ -66,6 +96,10 @@ def audit(
     attackers: str | None,
     victim: int | None,
     rounds: int,
+    gradient_rms: float | None,
+    compare: str | None,
+    per_round: bool,
+    fail_on: str | None,
     out: Path | None,
     as_json: bool,
     settings: Settings,
@@ -74,22 +108,46 @@ def audit(
 
     For each attacker and victim: the least standard deviation, in units of β, with which the
     victim's first and second gradient, a change between gradients, and the change over all rounds
-    can be estimated, or EXACT, or – where they cannot be.
+    can be estimated; EXACT; or mixed, where it cannot be told apart from others' by linear means.
+    Beside it a grade, open, weak or hidden: by that noise over an example's share of the gradient.
     """
     nodes = chosen_nodes(nodes)
     spies = None if attackers is None else numbers(attackers, "--attackers")
-    blueprint = make_blueprint(settings, nodes, "audit")
-    check_nodes(nodes, spies or (), victim)
+    hide = None if gradient_rms is None else Hidden(gradient_rms, GIVEN)
     check_out(out)
-    found = make_audit(case_of(blueprint, rounds), spies, victim)
+    if compare is not None:
+        if spies is not None or victim is not None or per_round or out is not None:
+            raise WrongUse("--compare goes without --attackers, --victim, --per-round and --out")
+        rows = compare_topologies(settings, nodes, compare.split(","), rounds, hide)
+        found: dict[str, Any] = {"nodes": nodes, "rule": settings.rule, "compare": rows}
+        grades = [row["grade"] for row in rows if row["grade"] is not None]
+        if not grades:
+            raise WrongUse(f"--compare: {rows[0]['refused']}")
+    else:
+        blueprint = make_blueprint(settings, nodes, "audit")
+        check_nodes(nodes, spies or (), victim)
+        case = case_of(blueprint, rounds, hide)
+        found = make_audit(case, spies, victim)
+        if per_round:
+            found["per_round"] = rounds_of(case, found)
+        grades = [found["grade"]]
     if out is not None:
         write(out, found)
     if as_json:
         click.echo(json.dumps(found, indent=2))
-        return
-    show(found)
-    if out is not None:
-        click.echo(f"written: {out / 'audit.json'}, {out / 'audit.png'}")
+    elif compare is not None:
+        show_comparison(found["compare"], nodes, settings.rule)
+    else:
+        show(found)
+        if out is not None:
+            click.echo(f"written: {', '.join(str(out / name) for name in files(found))}")
+    if fail_on is not None and GRADES.index(worst(grades)) <= GRADES.index(fail_on):
+        sys.exit(FAILED)
+
+
+def files(found: dict[str, Any]) -> list[str]:
+    """What an audit leaves in its folder."""
+    return ["audit.json", "audit.png", *(["per-round.png"] if "per_round" in found else [])]
 
 
 def check_out(out: Path | None) -> None:
@@ -98,78 +156,21 @@ def check_out(out: Path | None) -> None:
         return
     if out.exists() and not out.is_dir():
         raise WrongUse(f"--out {out} is a file, not a folder")
-    for name in ("audit.json", "audit.png"):
+    for name in ("audit.json", "audit.png", "per-round.png"):
         if (out / name).exists():
             raise WrongUse(f"{out / name} exists already; choose another --out")
 
 
 def write(out: Path, found: dict[str, Any]) -> None:
-    """audit.json and audit.png."""
-    from lppa.coordinator.audit.picture import draw_audit
+    """audit.json and the pictures."""
+    from lppa.coordinator.audit.picture import draw_audit, draw_rounds
     from lppa.protocol.files import write_atomically
 
     try:
         out.mkdir(parents=True, exist_ok=True)
         write_atomically(out / "audit.json", json.dumps(found, indent=2) + "\n")
         draw_audit(out / "audit.png", found)
+        if "per_round" in found:
+            draw_rounds(out / "per-round.png", found)
     except OSError as error:
         raise WrongUse(f"cannot write to {out}: {error.strerror}") from None
-
-
-def show(found: dict[str, Any]) -> None:
-    """The table, the verdict and the law, for people."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
-    table = Table(
-        title=f"{found['rule']}, {found['topology']} with {found['nodes']} nodes: noise left, in β"
-    )
-    for name in ("attacker", "victim", *found["targets"]):
-        table.add_column(name, justify="right")
-    for line in table_lines(found):
-        table.add_row(*line)
-    console.print(table)
-    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
-    for sentence in found["verdict"]:
-        say(f"- {sentence}")
-    if found["advice"]:
-        say(f"To change that: {found['advice']}.")
-    say("About the noise:")
-    for sentence in found["law"]:
-        say(f"- {sentence}")
-
-
-def table_lines(found: dict[str, Any]) -> list[list[str]]:
-    """A line per pair; where there are many, one for all pairs that learn the same."""
-    groups: dict[tuple[str, ...], list[dict]] = {}
-    for pair in found["pairs"]:
-        groups.setdefault(tuple(_cell(pair[t]) for t in found["targets"]), []).append(pair)
-    if len(found["pairs"]) <= LINES:
-        return [
-            [
-                _ids(pair["attackers"]),
-                str(pair["victim"]),
-                *(_cell(pair[t]) for t in found["targets"]),
-            ]
-            for pair in found["pairs"]
-        ]
-    common = sorted(groups.items(), key=lambda item: -len(item[1]))
-    lines = [
-        [
-            f"{_ids(pairs[0]['attackers'])}, …",
-            f"{pairs[0]['victim']}, … ({len(pairs)} pairs)",
-            *cells,
-        ]
-        for cells, pairs in common[:LINES]
-    ]
-    rest = sum(len(pairs) for _, pairs in common[LINES:])
-    return [*lines, ["…", f"{rest} more pairs: --json"]] if rest else lines
-
-
-def _cell(value: float | str | None) -> str:
-    return f"{value:.2f}" if isinstance(value, float) else WORDS[value]
-
-
-def _ids(nodes: list[int]) -> str:
-    return ", ".join(map(str, nodes))

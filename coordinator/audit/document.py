@@ -5,17 +5,23 @@ The same for `lppa audit` and for every run; neither prints nor writes anything.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from lppa.coordinator.audit.assemble import Case, Hidden, case_of
+from lppa.coordinator.audit.grade import GRADES
 from lppa.coordinator.plan import Blueprint
 
 MOST_NODES = 32  # above it, not all attackers are looked at
 FEW = 8
 QUICK = 60  # sets of colluders that are looked at before a run
 VERY_LARGE = 64  # nodes above which a run's audit stops early
+LEGEND = (
+    "mixed: cannot be told apart from others' by linear means. ÷ example: the least noise over an "
+    "example's share of the gradient."
+)
 
 
 def audit_blueprint(blueprint: Blueprint, hide: Hidden | None) -> dict[str, Any]:
@@ -86,6 +92,7 @@ def audit(
         "beta": settings.beta,
         "beta_own": settings.beta_own,
         "targets": list(TARGETS),
+        "legend": LEGEND,
         "pairs": [{**e.record(), **_grade(graded(e, case.size))} for e in found],
         "smallest": {str(v): None if s is None else list(s) for v, s in colluders.sets.items()},
         "hide": None if case.hide is None else asdict(case.hide),
@@ -98,6 +105,32 @@ def audit(
         "epsilon": None if promised is None else promised.record(),
         "law": law(case),
     }
+
+
+def rounds_of(case: Case, found: dict[str, Any]) -> dict[str, Any]:
+    """What the pair that hides least tells of each round's gradient, and of each change."""
+    from lppa.coordinator.audit.exposure import by_round, plain
+    from lppa.coordinator.audit.grade import grade_of
+
+    pair = min(
+        found["pairs"],
+        key=lambda p: (GRADES.index(p["grade"]), math.inf if p["ratio"] is None else p["ratio"]),
+    )
+    rows = []
+    for t, (g, change) in enumerate(by_round(case.schedule(), pair["attackers"], pair["victim"])):
+        least = min(g, change)
+        ratio = None if case.size is None or math.isinf(least) else least / case.size
+        grade = "open" if least == 0 else "weak" if ratio is None else grade_of(ratio)
+        rows.append(
+            {
+                "round": t,
+                "gradient": plain(g),
+                "change": plain(change) if t else None,
+                "ratio": ratio,
+                "grade": grade,
+            }
+        )
+    return {"attackers": pair["attackers"], "victim": pair["victim"], "rounds": rows}
 
 
 def _grade(found: tuple[float | None, str]) -> dict[str, Any]:

@@ -20,8 +20,6 @@ TARGETS = {
     "change": "the change from one gradient to the next, the best over all rounds",
     "telescoped": "the change from the first gradient to the last",
 }
-# How much larger than one gradient a target is, if gradients are alike in size and independent.
-SIZES = {"g0": 1.0, "g1": 1.0, "change": math.sqrt(2.0), "telescoped": math.sqrt(2.0)}
 DRAW = math.sqrt(2.0)  # the standard deviation of one draw of scale β, in units of β
 
 
@@ -45,11 +43,12 @@ class Exposure:
 
     @property
     def least(self) -> float:
-        """The deviation over the target's size, in units of β, for the target hidden least.
+        """The deviation of the target that is hidden least, in units of β.
 
+        An example is in one of the two gradients of a change, with the same share as in that alone.
         What no linear estimate tells apart from others' gradients has all unknown noise on it.
         """
-        found = min(value / SIZES[name] for name, value in self.values.items())
+        found = min(self.values.values())
         return self.unseen if math.isinf(found) else found
 
     @property

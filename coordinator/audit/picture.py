@@ -55,7 +55,7 @@ def draw_audit(path: Path, found: dict[str, Any]) -> None:
     bar.set_label("least standard deviation of the attacker's estimate, in units of β")
     keys = [
         Patch(facecolor=EXACT, label="EXACT"),
-        Patch(facecolor=UNKNOWN, label="not identifiable"),
+        Patch(facecolor=UNKNOWN, label="mixed: not told apart from others by linear means"),
     ]
     figure.legend(handles=keys, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     schedule = f"noise every {found['noise_every']}" if found["noise_every"] else "start-only noise"
@@ -66,6 +66,43 @@ def draw_audit(path: Path, found: dict[str, Any]) -> None:
         color=INK,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, facecolor="white")
+
+
+def draw_rounds(path: Path, found: dict[str, Any]) -> None:
+    """Round by round, what is in the way of the pair that hides least."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    told, bounds = found["per_round"], found["thresholds"]
+    figure = Figure(figsize=(7.0, 4.0), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    axis = figure.subplots()
+    rounds = [row["round"] for row in told["rounds"]]
+    # Exact is shown at the bottom: a logarithmic axis has no place for nothing.
+    shown = [row["ratio"] for row in told["rounds"] if row["ratio"]]
+    floor = min([*shown, bounds["open_below"]]) / 10
+    tall = max([*shown, bounds["hidden_from"]]) * 5
+    for low, high, colour, name in (
+        (floor, bounds["open_below"], "#f6d5d1", "open"),
+        (bounds["open_below"], bounds["hidden_from"], "#fbeecb", "weak"),
+        (bounds["hidden_from"], tall, "#d8eedd", "hidden"),
+    ):
+        axis.axhspan(low, high, color=colour, label=name, zorder=0)
+    values = [
+        math.nan if row["ratio"] is None else max(row["ratio"], floor) for row in told["rounds"]
+    ]
+    axis.plot(rounds, values, "o-", color=INK, label="noise ÷ example's share")
+    exact = [row["round"] for row in told["rounds"] if row["ratio"] == 0]
+    axis.plot(exact, [floor] * len(exact), "X", color=EXACT, markersize=10, label="exact")
+    axis.set_yscale("log")
+    axis.set_ylim(floor * 0.8, tall)
+    axis.set_xticks(rounds[:: max(1, len(rounds) // 12)])
+    axis.set_xlabel("round")
+    axis.set_ylabel("noise left ÷ example's share")
+    by = ", ".join(map(str, told["attackers"]))
+    axis.set_title(f"node {by} on node {told['victim']}: {found['rule']}, {found['topology']}")
+    figure.legend(loc="outside lower center", ncols=5, frameon=False, fontsize=9)
     figure.savefig(path, facecolor="white")
 
 
@@ -83,12 +120,12 @@ def _panel(
     for pair in pairs:
         at = rows.index(tuple(pair["attackers"])), victims.index(pair["victim"])
         value = pair[target]
-        if value is None:
-            colour, text = to_rgb(UNKNOWN), "–"
+        if value == "mixed":
+            colour, text = to_rgb(UNKNOWN), "mixed"
         elif value == "exact":
             colour, text = to_rgb(EXACT), "EXACT"
         else:
-            colour, text = colours.to_rgba(value)[:3], f"{value:.2f}"
+            colour, text = colours.to_rgba(value)[:3], f"{value:.3g}"
         picture[at] = colour
         if few:
             dark = sum(colour) < 1.5

@@ -35,7 +35,7 @@ from lppa.coordinator.report.values import (
 from lppa.protocol.errors import WrongUse
 
 MARKS = ("config.json", "summary.json", "history.jsonl", "metrics.jsonl")
-STATUSES = (COMPLETED, "failed", "interrupted")
+STATUSES = (COMPLETED, "doubtful", "failed", "interrupted")
 
 
 def read_run(folder: Path) -> RunRecord:

@@ -29,7 +29,8 @@ p { margin: 0 0 8px; overflow-wrap: anywhere; }
 .status { display: inline-block; padding: 1px 10px; border-radius: 999px; font-size: .85rem;
   border: 1px solid var(--rule); background: var(--surface); overflow-wrap: anywhere; }
 .status.completed { color: var(--good); background: var(--good-back); border-color: transparent; }
-.status.failed, .status.interrupted { color: var(--bad); background: var(--bad-back);
+.status.failed, .status.doubtful, .status.interrupted { color: var(--bad);
+  background: var(--bad-back);
   border-color: transparent; border-radius: 10px; }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(240px, 45%), 1fr));
   gap: 10px; margin: 16px 0 0; }

@@ -27,6 +27,7 @@ from typing import Any
 
 from lppa.coordinator.display import Silent
 from lppa.coordinator.launch import fork_context
+from lppa.coordinator.metrics import ENDED
 from lppa.coordinator.plan import make_blueprint
 from lppa.coordinator.reproduce.cells import Attack, Cell, from_spec
 from lppa.coordinator.reproduce.data import dataset_path, hidden_folder, load
@@ -94,7 +95,7 @@ def training_result(summary: dict[str, Any], dataset: str) -> dict[str, Any]:
     diverged = summary["status"] == "failed" and DIVERGED in summary["error"]
     if summary["status"] == "interrupted":
         raise KeyboardInterrupt
-    if summary["status"] != "completed" and not diverged:
+    if summary["status"] not in ENDED and not diverged:
         raise RunFailed(f"a run failed: {summary['error']}")
     curve = [[row["round"], row["accuracy"]["mean"]] for row in summary["history"]]
     data = load(dataset)
