@@ -13,6 +13,7 @@ from lppa.coordinator.report.formats import MISSING, figure, percent, plural, se
 from lppa.coordinator.report.markup import Markup, join, no_wrap, scrolling, tag
 from lppa.coordinator.report.record import COMPLETED, RUNNING, RunRecord
 
+MOST_LETTERS = 11
 MEASURED = "‖Σγ − Σg‖ ÷ scale"
 
 
@@ -93,12 +94,17 @@ def cards(run: RunRecord) -> Markup:
         tag(
             "div",
             tag("dt", one.name),
-            tag("dd", no_wrap(one.value), class_="bad" if one.bad else None),
+            tag("dd", _unbroken(one.value), class_="bad" if one.bad else None),
             tag("dd", one.note, class_="note"),
         )
         for one in figures(run)
     ]
     return tag("dl", shown, class_="cards")
+
+
+def _unbroken(value: str) -> str:
+    """On one line, if that is not wider than a card on a phone."""
+    return no_wrap(value) if len(value) <= MOST_LETTERS else value
 
 
 def attention(runs: Sequence[RunRecord], names: Sequence[str]) -> Markup | None:
