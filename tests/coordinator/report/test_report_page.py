@@ -94,6 +94,8 @@ def with_residual(run, residual, **settings):
     [
         (1e-7, {}, "rounding explains up to 7.5 × 10⁻⁵ in float32"),
         (1e-15, {"dtype": "float64"}, "rounding explains up to 1.4 × 10⁻¹³ in float64"),
+        (1e-7, {"local_steps": 4}, "rounding explains up to 1.5 × 10⁻⁴ in float32"),
+        (1e-7, {"local_steps": "epoch", "batch": 4}, "rounding explains up to 2.2 × 10⁻⁴"),
         (1e-7, {"dtype": "float64"}, "more than rounding explains"),
         (1e-2, {}, "more than rounding explains"),
         (1e-2, {"rule": "dp"}, "own noise stays in the sum"),
