@@ -93,18 +93,19 @@ def combine(round: int, reports: list[Metrics]) -> dict[str, Any]:
 
 
 def rounding_bound(
-    dtype: str, rounds: int, nodes: int, noise_to_gradient: float | None = None
+    dtype: str, rounds: int, nodes: int, noise_to_gradient: float | None = None, steps: int = 1
 ) -> float:
     """The largest conservation residual that rounding explains; above it, something else did it.
 
     Each round rounds once more, and a node's mixing adds up more terms where there are more nodes:
-    measured, the residual grows about linearly with rounds and about with the root of the nodes.
-    It is relative to gradients, but what is rounded is γ with its noise, hence their ratio. One
-    message that is lost or counted twice leaves far more, as does the noise that dp and --beta-own
-    leave in the sum. So does a run that blew up and came back: its gradients were larger once.
+    measured, the residual grows about linearly with rounds and about with the root of the nodes,
+    and at most with the root of the gradient `steps` of a round. It is relative to gradients, but
+    what is rounded is γ with its noise, hence their ratio. One message that is lost or counted
+    twice leaves far more, as does the noise that dp and --beta-own leave in the sum. So does a run
+    that blew up and came back: its gradients were larger once.
     """
     larger = max(1.0, noise_to_gradient or 0.0)
-    return GENEROUS * EPSILON[dtype] * max(1, rounds) * math.sqrt(nodes) * larger
+    return GENEROUS * EPSILON[dtype] * max(1, rounds) * math.sqrt(nodes * steps) * larger
 
 
 def spread_of(values: list[float | None]) -> dict[str, float] | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from lppa.coordinator.report.chart import LETTER, with_room
 from lppa.coordinator.report.formats import plural
 from lppa.coordinator.report.formats import seconds as in_seconds
 from lppa.coordinator.report.markup import Markup, short, tag
@@ -13,8 +14,9 @@ from lppa.coordinator.report.pixels import embedded, encode_png, heat_pixels
 from lppa.coordinator.report.record import PHASES, RunRecord
 from lppa.coordinator.report.scales import linear
 
-WIDTH = 380.0
-RIGHT, TOP, BOTTOM = 14.0, 6.0, 38.0
+WIDTH = 320.0
+TOP, BOTTOM = 6.0, 40.0
+LONGEST = 14  # letters of a bar's name; more are cut off
 MOST_BARS = 32
 MOST_PARTS = 1500
 NAMED_PHASES = {"compute": "compute", "exchange": "exchange", "eval": "evaluation"}
@@ -31,26 +33,29 @@ def stacked(
     write_inside: bool = False,
 ) -> Markup:
     """Horizontal bars, one above another, each of the same parts."""
-    longest = max((len(label) for label, _ in bars), default=0)
-    left = min(120.0, 18 + 6.3 * longest)
-    thick = 22.0 if len(bars) <= 12 else 13.0
+    names = [label if len(label) <= LONGEST else label[: LONGEST - 1] + "…" for label, _ in bars]
+    left = 12 + LETTER * max(map(len, names), default=0)
+    thick = 22.0 if len(bars) <= 12 else 15.0
     scale = linear([0.0, *(sum(values) for _, values in bars)], lambda v, d: f"{v:,.{d}f}")
+    right = WIDTH - max(6.0, 2 + LETTER / 2 * len(scale.ticks[-1][1]))
     height = TOP + thick * len(bars) + BOTTOM
     bottom = height - BOTTOM
 
     def x(value: float) -> float:
-        return left + (WIDTH - left - RIGHT) * scale.place(value)
+        return left + (right - left) * scale.place(value)
 
     drawn: list[Markup] = []
-    for value, label in scale.ticks:
+    for value, _ in scale.ticks:
         drawn.append(
             tag("path", d=f"M{short(x(value))} {short(TOP)}V{short(bottom)}", class_="grid")
         )
-        drawn.append(tag("text", label, x=x(value), y=bottom + 15, text_anchor="middle"))
+    drawn += [
+        tag("text", label, x=x(value), y=bottom + 15, text_anchor="middle")
+        for value, label in with_room(scale.ticks, right - left)
+    ]
     for k, (label, values) in enumerate(bars):
         y, start = TOP + thick * k, 0.0
-        shown = label if len(label) <= 17 else label[:16] + "…"
-        drawn.append(tag("text", shown, x=left - 6, y=y + thick / 2 + 3.5, text_anchor="end"))
+        drawn.append(tag("text", names[k], x=left - 6, y=y + thick / 2 + 4, text_anchor="end"))
         for part, value, colour in zip(parts, values, colours, strict=True):
             if value <= 0:
                 continue
@@ -66,12 +71,12 @@ def stacked(
                     style=f"fill:{colour}",
                 )
             )
-            if write_inside and wide > 6.5 * len(part) + 4 and thick > 15:
+            if write_inside and wide > LETTER * len(part) + 2 and thick > 15:
                 middle = {"x": x(start + value / 2), "y": y + thick / 2 + 3.5}
                 drawn.append(tag("text", part, text_anchor="middle", class_="inside", **middle))
             start += value
     drawn.append(
-        tag("text", unit, x=(left + WIDTH - RIGHT) / 2, y=height - 6, text_anchor="middle",
+        tag("text", unit, x=(left + right) / 2, y=height - 6, text_anchor="middle",
             class_="unit")
     )  # fmt: skip
     return tag(

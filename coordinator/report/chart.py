@@ -1,7 +1,8 @@
 """Curves over rounds as SVG: lines with bands, axes with units, and the figures in words.
 
 Knows lines, not runs: what is drawn is `curves`' business. The width is that of a phone, so that
-the writing keeps its size there; on a wide page several charts stand side by side.
+the writing keeps its size there; on a wide page several charts stand side by side. The margins are
+as wide as what is written in them.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from dataclasses import dataclass
 from lppa.coordinator.report.markup import Markup, short, tag
 from lppa.coordinator.report.scales import Scale, linear, logarithmic, rounds_scale
 
-WIDTH, HEIGHT = 380.0, 250.0
-LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 12.0, 40.0
+WIDTH, HEIGHT = 320.0, 240.0
+LEFT, RIGHT, TOP, BOTTOM = 54.0, 12.0, 12.0, 42.0  # at least
+LETTER = 7.8  # width of a digit in the widest font that is likely
 COLOURS = 8
 MOST_POINTS = 400  # of one line; more cannot be seen
 MOST_DOTS = 60
@@ -53,15 +55,18 @@ def line_chart(name: str, axis: Axis, lines: Sequence[Line]) -> Markup | None:
     across = rounds_scale(x for line in lines for x, _ in line.points)
     up = logarithmic(values) if axis.log else linear(values, axis.tick)
 
+    left = max(LEFT, 24 + LETTER * longest(up.ticks))
+    right = WIDTH - max(RIGHT, 2 + LETTER / 2 * longest(across.ticks))
+
     def x(value: float) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * across.place(value)
+        return left + (right - left) * across.place(value)
 
     def y(value: float) -> float:
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * up.place(value)
 
     return tag(
         "svg",
-        _grid(across, up, x, y, axis.title),
+        _grid(across, up, x, y, (left, right), axis.title),
         [_band(line, x, y) for line in lines],
         [_line(line, x, y, axis.show) for line in lines],
         viewBox=f"0 0 {short(WIDTH)} {short(HEIGHT)}",
@@ -70,6 +75,17 @@ def line_chart(name: str, axis: Axis, lines: Sequence[Line]) -> Markup | None:
         class_="chart",
         data_chart=name,
     )
+
+
+def longest(ticks: Sequence[tuple[float, str]]) -> int:
+    """Letters of the longest label."""
+    return max((len(label) for _, label in ticks), default=0)
+
+
+def with_room(ticks: Sequence[tuple[float, str]], width: float) -> Sequence[tuple[float, str]]:
+    """As many of the ticks, evenly, as have room for their labels beside each other."""
+    most = max(1, int(width / (LETTER * (longest(ticks) + 1))) + 1)
+    return ticks[:: -(-len(ticks) // most)] if ticks else ticks
 
 
 def in_words(name: str, axis: Axis, lines: Sequence[Line]) -> str:
@@ -83,29 +99,31 @@ def in_words(name: str, axis: Axis, lines: Sequence[Line]) -> str:
     return f"{name} ({scale}{axis.title}) by round. " + "; ".join(said) + "."
 
 
-def _grid(across: Scale, up: Scale, x: Callable, y: Callable, title: str) -> list[Markup]:
-    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+def _grid(
+    across: Scale, up: Scale, x: Callable, y: Callable, ends: tuple[float, float], title: str
+) -> list[Markup]:
+    (left, right), bottom = ends, HEIGHT - BOTTOM
     parts = []
     for value, label in up.ticks:
         height = y(value)
-        parts.append(tag("path", d=f"M{short(LEFT)} {short(height)}H{short(right)}", class_="grid"))
-        parts.append(tag("text", label, x=LEFT - 6, y=height + 3.5, text_anchor="end"))
-    for value, label in across.ticks:
+        parts.append(tag("path", d=f"M{short(left)} {short(height)}H{short(right)}", class_="grid"))
+        parts.append(tag("text", label, x=left - 6, y=height + 4, text_anchor="end"))
+    for value, label in with_room(across.ticks, right - left):
         parts.append(tag("text", label, x=x(value), y=bottom + 15, text_anchor="middle"))
-    parts.append(tag("path", d=f"M{short(LEFT)} {short(bottom)}H{short(right)}", class_="base"))
+    parts.append(tag("path", d=f"M{short(left)} {short(bottom)}H{short(right)}", class_="base"))
     middle = (TOP + bottom) / 2
     parts.append(
         tag(
             "text",
             title,
-            transform=f"translate(11 {short(middle)}) rotate(-90)",
+            transform=f"translate(12 {short(middle)}) rotate(-90)",
             text_anchor="middle",
             class_="unit",
         )
     )
     parts.append(
         tag(
-            "text", "round", x=(LEFT + right) / 2, y=HEIGHT - 7, text_anchor="middle", class_="unit"
+            "text", "round", x=(left + right) / 2, y=HEIGHT - 8, text_anchor="middle", class_="unit"
         )
     )
     return parts

@@ -52,12 +52,10 @@ def charts(runs: Sequence[RunRecord], names: Sequence[str]) -> list[Chart]:
 ACCURACY = Axis(
     "accuracy (%)", lambda v: percent(v, 2), lambda v, d: f"{100 * v:.{max(0, d - 2)}f}"
 )
-LOSS = Axis(
-    "loss (mean over test set)", figure, lambda v, d: f"{v:.{d}f}" if v < 1e5 else f"{v:.0e}"
-)
-CONSENSUS = Axis("distance (root mean square)", figure, log=True)
+LOSS = Axis("mean over test set", figure, lambda v, d: f"{v:.{d}f}" if v < 1e5 else f"{v:.0e}")
+CONSENSUS = Axis("root mean square", figure, log=True)
 CONSERVATION = Axis("residual (ratio)", figure, log=True)
-NORMS = Axis("norm (L2, mean over clients)", figure, log=True)
+NORMS = Axis("L2, mean over clients", figure, log=True)
 WIDE = 300.0  # greatest over least value from which a linear scale shows nothing
 RATIO = Axis("‖noise‖ ÷ ‖gradient‖", figure, log=True)
 

@@ -12,7 +12,9 @@ from lppa.coordinator.metrics import EPSILON, rounding_bound
 from lppa.coordinator.report.formats import MISSING, figure, percent, plural, seconds
 from lppa.coordinator.report.markup import Markup, join, no_wrap, scrolling, tag
 from lppa.coordinator.report.record import COMPLETED, RUNNING, RunRecord
+from lppa.coordinator.report.values import whole
 
+MOST_LETTERS = 11
 MEASURED = "‖Σγ − Σg‖ ÷ scale"
 
 
@@ -61,7 +63,7 @@ def conservation(run: RunRecord) -> Figure:
     name, value = "conservation residual", figure(residual)
     if residual is None or run.nodes is None or dtype not in EPSILON:
         return Figure(name, value, MEASURED)
-    bound = rounding_bound(dtype, run.last.round, run.nodes, run.last.ratio)
+    bound = rounding_bound(dtype, run.last.round, run.nodes, run.last.ratio, _steps(run))
     explained = f"{no_wrap(figure(bound))} in {dtype}"
     if residual <= bound:
         return Figure(name, value, f"{MEASURED}; rounding explains up to {explained}")
@@ -70,6 +72,14 @@ def conservation(run: RunRecord) -> Figure:
         return Figure(name, value, f"{MEASURED}; {why}")
     why = f"more than rounding explains, which is {explained}"
     return Figure(name, value, f"{MEASURED}; {why}", bad=True)
+
+
+def _steps(run: RunRecord) -> int:
+    """Gradients that a client takes in a round; 1 where the files do not tell."""
+    steps, batch = run.settings.get("local_steps"), whole(run.settings.get("batch"), 1)
+    if steps == "epoch" and batch and run.partition:
+        return max(1, max(map(sum, run.partition)) // batch)
+    return whole(steps, 1) or 1
 
 
 def _progress(run: RunRecord) -> str:
@@ -93,12 +103,17 @@ def cards(run: RunRecord) -> Markup:
         tag(
             "div",
             tag("dt", one.name),
-            tag("dd", no_wrap(one.value), class_="bad" if one.bad else None),
+            tag("dd", _unbroken(one.value), class_="bad" if one.bad else None),
             tag("dd", one.note, class_="note"),
         )
         for one in figures(run)
     ]
     return tag("dl", shown, class_="cards")
+
+
+def _unbroken(value: str) -> str:
+    """On one line, if that is not wider than a card on a phone."""
+    return no_wrap(value) if len(value) <= MOST_LETTERS else value
 
 
 def attention(runs: Sequence[RunRecord], names: Sequence[str]) -> Markup | None:

@@ -15,7 +15,7 @@ from lppa.coordinator.report.curves import charts
 from lppa.coordinator.report.formats import figure, plural
 from lppa.coordinator.report.headline import attention, cards, comparison, settings_table, state
 from lppa.coordinator.report.markup import Markup, join, tag
-from lppa.coordinator.report.network import describe, draw_graph, draw_weights
+from lppa.coordinator.report.network import Drawing, describe, draw_graph, draw_weights
 from lppa.coordinator.report.record import PHASES, Graph, RunRecord
 from lppa.coordinator.report.style import STYLE
 
@@ -135,13 +135,25 @@ def topology_figures(runs: Sequence[RunRecord], names: Sequence[str]) -> list[Ma
         gap = f" Spectral gap {figure(graph.gap)}." if graph.gap is not None else ""
         of = f"{who}: " if len(runs) > 1 else ""
         drawing = draw_graph(graph)
-        note = of + describe(graph) + gap
-        if drawing is not None:
-            shown.append(_figure("Topology", note, drawing, None))
+        note = " ".join(filter(None, (of + describe(graph) + gap, drawing.left_out)))
+        if drawing.picture is not None:
+            shown.append(_figure("Topology", note, drawing.picture, graph_key(drawing)))
         about = "Rows receive, columns send; every row and every column sums to 1."
-        about = about if drawing is not None else f"{note} {about}"
+        about = about if drawing.picture is not None else f"{note} {about}"
         shown.append(_figure("Weights W", about, draw_weights(graph), None))
     return shown
+
+
+def graph_key(drawing: Drawing) -> Markup:
+    """What circles, lines and arrows mean."""
+    parts = [tag("li", tag("span", class_="ball"), "client")]
+    parts += [
+        tag("li", tag("span", class_=f"stroke e{style}"), f"weight {words}")
+        for style, words in drawing.key
+    ]
+    if drawing.arrows:
+        parts.append(tag("li", "arrow: from sender to receiver; no arrow: both ways"))
+    return tag("ul", parts, class_="legend")
 
 
 def _same_graph(one: Graph, other: Graph) -> bool:

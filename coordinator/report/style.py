@@ -9,6 +9,7 @@ STYLE = """
   --run5: #5746c0; --run6: #0b7f8c; --run7: #b3372f;
   --phase0: #2a78d6; --phase1: #e08a3c; --phase2: #7fb89f;
   --bad: #b3261e; --bad-back: #fbe9e7; --good: #1b6e3c; --good-back: #e6f4ea;
+  --edge0: #a9a8a0; --edge1: #8494b8; --edge2: #4a63a8; --edge3: #1d2f6f; --on-run0: #fff;
   --heat: 42, 120, 214; --leak: #c5362e; }
 @media (prefers-color-scheme: dark) { :root {
   --page: #151513; --surface: #1f1f1c; --ink: #f4f3ee; --muted: #b3b1a8; --rule: #3a3a35;
@@ -16,6 +17,7 @@ STYLE = """
   --run5: #9d90f0; --run6: #45b9c6; --run7: #ee7a70;
   --phase0: #4d92e8; --phase1: #d98a45; --phase2: #7fb89f;
   --bad: #ff9d94; --bad-back: #3d1f1c; --good: #86d6a4; --good-back: #18331f;
+  --edge0: #6b6a64; --edge1: #7d8bab; --edge2: #a3b6e6; --edge3: #e4ebff; --on-run0: #10100e;
   --heat: 90, 157, 240; --leak: #d3493f; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink);
@@ -60,11 +62,17 @@ svg .dashed { stroke-dasharray: 6 4; }
 svg .dotted { stroke-dasharray: 2 3; }
 svg g > circle { fill: var(--c); }
 svg .band { fill: var(--c); fill-opacity: .18; }
-svg .edge { fill: none; stroke: var(--muted); stroke-opacity: .75; }
-svg .head { fill: var(--muted); }
+.e0 { --e: var(--edge0); --w: 1px; } .e1 { --e: var(--edge1); --w: 1.7px; }
+.e2 { --e: var(--edge2); --w: 2.6px; } .e3 { --e: var(--edge3); --w: 3.6px; }
+svg .edge { fill: none; stroke: var(--e); stroke-width: var(--w); }
+svg .thin { stroke-width: calc(var(--w) / 3); }
+svg .head { fill: var(--e); }
+.stroke { display: inline-block; width: 26px; margin-right: 6px; vertical-align: middle;
+  border-top: var(--w) solid var(--e); }
+.ball { display: inline-block; width: 12px; height: 12px; border-radius: 6px; margin-right: 6px;
+  vertical-align: -1px; background: var(--run0); }
 svg .node circle { fill: var(--run0); stroke: var(--surface); stroke-width: 2; }
-svg .node text { fill: #fff; font-weight: 600; }
-@media (prefers-color-scheme: dark) { svg .node text { fill: #10100e; } }
+svg .node text { fill: var(--on-run0); font-weight: 600; }
 svg .on { fill: var(--ink); font-size: 11.5px; paint-order: stroke; stroke: var(--surface);
   stroke-width: 3px; stroke-linejoin: round; }
 svg .cell { fill: var(--run0); }

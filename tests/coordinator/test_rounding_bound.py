@@ -13,7 +13,7 @@ from lppa.coordinator.metrics import rounding_bound
 SIZE = 400
 
 
-def residuals(dtype, nodes, rounds, scale, lost=None):
+def residuals(dtype, nodes, rounds, scale, lost=None, steps=1):
     """(residual, noise to gradient) by round, on a full graph; `lost`: a draw that never arrives
     (at the start), or a state (in the middle)."""
     random = np.random.default_rng(1)
@@ -27,11 +27,13 @@ def residuals(dtype, nodes, rounds, scale, lost=None):
     ratio = np.linalg.norm(added, axis=1).mean() / np.linalg.norm(g, axis=1).mean()
     found = []
     for t in range(rounds):
-        new = random.standard_normal((nodes, SIZE)).astype(dtype)
         mixed = W @ gamma
         if lost == "state" and t == rounds // 2:
             mixed[1] -= W[1, 0] * gamma[0]
-        gamma, g = mixed + (new - g), new
+        gamma = mixed
+        for _ in range(steps):
+            new = random.standard_normal((nodes, SIZE)).astype(dtype)
+            gamma, g = gamma + (new - g), new
         norms = (np.linalg.norm(part, axis=1).sum() for part in (gamma, g))
         left = np.linalg.norm((gamma.astype(float) - g).sum(0))
         found.append((float(left / max(norms)), float(ratio)))
@@ -44,6 +46,13 @@ def residuals(dtype, nodes, rounds, scale, lost=None):
 def test_rounding_stays_far_below_its_bound(dtype, scale, nodes):
     for t, (residual, ratio) in enumerate(residuals(dtype, nodes, 60, scale), 1):
         assert residual < rounding_bound(dtype, t, nodes, ratio) / 10
+
+
+@pytest.mark.parametrize("rounds", [1, 5])
+def test_many_gradients_in_a_round_round_more_often(rounds):
+    residual, _ = residuals("float32", 3, rounds, 0.0, steps=1000)[-1]
+    assert residual < rounding_bound("float32", rounds, 3, steps=1000) / 10
+    assert residual > rounding_bound("float32", rounds, 3) / 10
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -10,6 +10,7 @@ from lppa.coordinator.report.live import open_server
 from lppa.coordinator.report.reading import read_run
 from lppa.coordinator.report.write import write_page
 
+LATE = (5, 1_200_000, 2_500_000)
 PATIENCE = 120  # seconds; far more than a slow machine needs
 CHARTS = {
     "Test accuracy",
@@ -57,6 +58,30 @@ return found;
 """
 
 
+# Writing that is cut off at the edge of its chart.
+CUT_OFF = """
+return [...document.querySelectorAll("svg.chart")].flatMap(chart => {
+  const edge = chart.getBoundingClientRect();
+  return [...chart.querySelectorAll("text")].filter(t => {
+    const box = t.getBoundingClientRect();
+    return box.left < edge.left - 0.5 || box.right > edge.right + 0.5
+      || box.top < edge.top - 0.5 || box.bottom > edge.bottom + 0.5;
+  }).map(t => [chart.dataset.chart, t.textContent]);
+});
+"""
+# The smallest writing on the page, as a person sees it: a chart grows and shrinks with its box.
+SMALLEST = """
+const size = e => parseFloat(getComputedStyle(e).fontSize);
+const drawn = [...document.querySelectorAll("svg text")].map(t => {
+  const chart = t.ownerSVGElement;
+  return [size(t) * chart.clientWidth / chart.viewBox.baseVal.width, t.textContent];
+});
+const written = [...document.querySelectorAll("p, dt, dd, th, td, small, li, caption, figcaption")]
+  .filter(e => e.getClientRects().length).map(e => [size(e), e.textContent.slice(0, 60)]);
+return [drawn, written].map(all => all.sort((x, y) => x[0] - y[0])[0]);
+"""
+
+
 def show(browser, url, width=1200, scheme="light"):
     """Opens a page as a screen of that width and a person of that taste would see it."""
     metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
@@ -76,8 +101,9 @@ def eventually(browser, script):
 
 @pytest.fixture
 def pages(made_up, tmp_path):
-    """One run, and two side by side of which one is large."""
-    one, two = made_up("one").whole(), made_up("two", nodes=40, rule="dsgt").whole()
+    """One run, and two side by side of which one is large and has a long name."""
+    name = "MANY-CLIENTS-AND-MANY-ROUNDS"
+    one, two = made_up("one").whole(), made_up(name, nodes=40, rule="dsgt", rounds=LATE).whole()
     write_page([read_run(one.folder)], tmp_path / "single.html")
     write_page([read_run(run.folder) for run in (one, two)], tmp_path / "both.html")
     return [(tmp_path / name).as_uri() for name in ("single.html", "both.html")]
@@ -98,9 +124,16 @@ def test_the_page_loads_from_disk_with_all_that_belongs_on_it(chromium, pages, w
         assert min(chromium.execute_script(drawn)) > 50
         wide = "return document.documentElement.scrollWidth"
         assert chromium.execute_script(wide) <= width
+        out = "return [...document.querySelectorAll('.cards dd, figcaption, .attention')]"
+        out += ".filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)"
+        assert chromium.execute_script(out) == []
         worst, where = chromium.execute_script(CONTRAST)
         assert worst >= 4.5, where
         assert chromium.execute_script(OVERLAPS) == []
+        assert chromium.execute_script(CUT_OFF) == []
+        (drawn, label), (written, words) = chromium.execute_script(SMALLEST)
+        assert drawn >= 10.5, label
+        assert written >= 13, words
 
 
 # Each box that may scroll: what it hides, and how wide the fade is that shows it.

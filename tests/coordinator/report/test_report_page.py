@@ -94,6 +94,8 @@ def with_residual(run, residual, **settings):
     [
         (1e-7, {}, "rounding explains up to 7.5 × 10⁻⁵ in float32"),
         (1e-15, {"dtype": "float64"}, "rounding explains up to 1.4 × 10⁻¹³ in float64"),
+        (1e-7, {"local_steps": 4}, "rounding explains up to 1.5 × 10⁻⁴ in float32"),
+        (1e-7, {"local_steps": "epoch", "batch": 4}, "rounding explains up to 2.2 × 10⁻⁴"),
         (1e-7, {"dtype": "float64"}, "more than rounding explains"),
         (1e-2, {}, "more than rounding explains"),
         (1e-2, {"rule": "dp"}, "own noise stays in the sum"),
@@ -332,6 +334,61 @@ def test_a_huge_run_makes_a_small_page(huge):
     assert "Topology" not in page.charts()
     assert "Data partition" in page.charts()
     assert len(page.elements) < 1500
+
+
+def topology_figure(run, nodes, weight, edges=None):
+    """The figure of a graph, a ring unless told otherwise, whose weight from a to b is given."""
+    run.begin()
+    ring = [[i, (i + 1) % nodes] for i in range(nodes)]
+    edges = sorted(edges or ring + [[b, a] for a, b in ring])
+    W = np.eye(nodes) / 2
+    for a, b in edges:
+        W[b, a] = weight(a, b)
+    graph = {"name": "made", "nodes": nodes, "edges": edges, "W": W.tolist()}
+    run.json("topology.json", graph)
+    html = render_page([read_run(run.folder)])
+    return next(f for f in re.findall(r"<figure.*?</figure>", html) if "<h3>Topology" in f)
+
+
+def key(figure):
+    """What the key says of lines: (style, words)."""
+    return re.findall(r'<span class="stroke (e\d)"></span>(.*?)</li>', figure)
+
+
+@pytest.mark.parametrize("nodes", [2, 16, 32, 33])
+def test_clients_have_their_numbers_on_them_up_to_32(made_up, nodes):
+    figure = topology_figure(made_up(nodes=nodes), nodes, lambda a, b: 0.25)
+    numbers = re.findall(r"<circle.*?</circle><text[^>]*>(\d+)</text>", figure)
+    assert numbers == ([str(i) for i in range(nodes)] if nodes <= 32 else [])
+    assert ("their numbers are left out" in figure) == (nodes > 32)
+    assert key(figure) == [("e3", "weight 0.25")]
+    assert "arrow" not in figure
+
+
+def test_width_and_colour_of_a_line_say_its_weight(made_up):
+    figure = topology_figure(made_up(nodes=4), 4, lambda a, b: 0.1 if a < b else 0.4)
+    assert key(figure) == [("e2", "weight 0.1"), ("e3", "weight 0.4")]
+    lines = re.findall(r'<path d="[^"]*" class="edge (e\d)"><title>(.*?)</title>', figure)
+    assert ("e2", "client 0 to client 1: weight 0.1") in lines
+    assert ("e3", "client 1 to client 0: weight 0.4") in lines
+    assert "arrow: from sender to receiver" in figure
+
+
+def test_many_weights_are_shown_in_four_classes(made_up):
+    figure = topology_figure(made_up(nodes=10), 10, lambda a, b: 0.01 * (1 + 10 * a + b))
+    assert [style for style, _ in key(figure)] == ["e0", "e1", "e2", "e3"]
+    assert key(figure)[0][1].startswith("weight 0.02 to ")
+    styles = set(re.findall(r'class="edge (e\d)"', figure))
+    assert styles == {"e0", "e1", "e2", "e3"}
+
+
+def test_a_graph_of_too_many_lines_says_what_it_leaves_out(made_up, huge):
+    edges = [[a, b] for a in range(30) for b in range(30) if a != b]
+    figure = topology_figure(made_up("all", nodes=30), 30, lambda a, b: (a + 1) / 40, edges)
+    assert "So many lines have no arrows" in figure
+    assert "arrow: from" not in figure
+    assert figure.count("<path") == 4
+    assert "65,280 edges are too many to draw; W shows them all." in page_of(huge).text
 
 
 def test_a_peak_in_a_long_history_is_still_there(made_up):
