@@ -45,7 +45,7 @@ def examine(collection: Collection, settings: Settings, steps: int) -> list[Find
     last = [reports[node] for node in sorted(reports)]
     return [
         *_accuracy(history, last, steps),
-        *_conservation(history, settings, collection.nodes),
+        *_conservation(history, settings, collection.nodes, steps),
         *_consensus(history, last),
         *_dead(last),
         *_strangers(last),
@@ -84,12 +84,13 @@ def _accuracy(
 
 
 def _conservation(
-    history: Sequence[dict[str, Any]], settings: Settings, nodes: int
+    history: Sequence[dict[str, Any]], settings: Settings, nodes: int, steps: int
 ) -> list[Finding]:
     residual = history[-1]["conservation"]
     cancels = settings.rule == "dsgt" or (settings.rule == "lppa" and settings.beta_own == 0)
     now = history[-1]
-    bound = rounding_bound(settings.dtype, now["round"], nodes, now["noise_to_gradient"])
+    ratio, per_round = now["noise_to_gradient"], max(1, steps // settings.rounds)
+    bound = rounding_bound(settings.dtype, now["round"], nodes, ratio, per_round)
     if not cancels or residual <= bound:
         return []
     return [
