@@ -29,15 +29,15 @@ NETWORKS: dict[tuple[str, str], Network] = {
     ("digits", "cnn"): Network(6_090, 1_438, 0.31, 0.10),
     ("digits", "mlp"): Network(17_226, 1_438, 0.24, 0.083),
     ("digits", "lenet"): Network(8_026, 1_438, 0.066, 0.31),
-    ("mnist", "cnn"): Network(28_938, 60_000, 0.27, 0.036),
+    ("mnist", "cnn"): Network(28_938, 60_000, 0.45, 0.036),
     ("mnist", "mlp"): Network(109_386, 60_000, 0.14, 0.030),
     ("mnist", "lenet"): Network(13_426, 60_000, 0.24, 0.29),
-    ("fmnist", "cnn"): Network(28_938, 60_000, 0.24, 0.039),
-    ("cifar10", "cnn"): Network(34_538, 50_000, 0.20, 0.036),
+    ("fmnist", "cnn"): Network(28_938, 60_000, 0.40, 0.039),
+    ("cifar10", "cnn"): Network(34_538, 50_000, 0.35, 0.036),
     ("cifar10", "lenet"): Network(15_826, 50_000, 0.23, 0.29),
-    ("adult", "mlp"): Network(22_338, 32_561, 0.073, 0.056),
-    ("covtype", "mlp"): Network(15_426, 435_762, 0.083, 0.069),
-    ("rcv1", "mlp"): Network(6_054_722, 1_000, 0.004, 0.0037),
+    ("adult", "mlp"): Network(22_338, 32_561, 0.10, 0.056),
+    ("covtype", "mlp"): Network(15_426, 435_762, 0.12, 0.069),
+    ("rcv1", "mlp"): Network(6_054_722, 1_000, 0.005, 0.0037),
 }
 
 
