@@ -152,6 +152,10 @@ def result_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     ):
         if summary[key] is not None:
             rows.append((name, f"{summary[key]:.3g}"))
+    if summary["grade"] is not None:
+        ratio = summary["noise_to_example"]
+        times = "" if ratio is None else f", noise {ratio:.3g} × an example"
+        rows.append(("audit grade", f"{summary['grade']}{times}"))
     rows.append(("sent: noise, state", f"{in_bytes(sent['noise'])}, {in_bytes(sent['state'])}"))
     rows.append(("seconds: total, start", f"{seconds['total']:.1f}, {seconds['start']:.1f}"))
     split = ", ".join(f"{seconds[phase]:.1f}" for phase in ("compute", "exchange", "eval"))

@@ -166,10 +166,17 @@ def summarise(
         "bytes": {kind: byte_sum(totals, kind) for kind in ("noise", "state")},
         "memory": memory_mean(collection),
         "grade": audit.get("grade"),
+        "noise_to_example": least_ratio(audit),
         "epsilon": audit.get("epsilon"),
         "warnings": warnings,
         "history": history,
     }
+
+
+def least_ratio(audit: dict[str, Any]) -> float | None:
+    """The least noise over an example's share of the gradient, over all pairs that have one."""
+    ratios = [pair["ratio"] for pair in audit.get("pairs", ())]
+    return min((ratio for ratio in ratios if ratio is not None), default=None)
 
 
 def largest_example(collection: Collection) -> float | None:

@@ -1,0 +1,153 @@
+"""Grades against attacks: many small runs, what the audit says of a pair, what our attacks get.
+
+Usage: python scripts/grade_grid.py OUT [--table docs/grade-grid.md]
+Every run is real: processes, sockets, a recording attacker. Resumable: OUT/grid.jsonl keeps what is
+done.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lppa.coordinator.display import Silent
+from lppa.coordinator.launch import stop_fork_server
+from lppa.coordinator.plan import make_blueprint
+from lppa.coordinator.run import run_local
+from lppa.node.attack.names import parse_attacks
+from lppa.node.attack.restarts import Options
+from lppa.node.attack.run import attack_case
+from lppa.node.attack.scene import open_scene, plan_cases
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.settings import make_settings
+
+BASE = {
+    "dataset": "digits",
+    "model": "lenet",
+    "batch": 1,
+    "rounds": 3,
+    "eval_every": 1,
+    "eval_samples": 50,
+    "init": "independent",
+    "reveal_batches": True,
+    "timeout": 300,
+    "seed": 3,
+}
+VICTIM, ATTACKER = 0, 1
+ATTACKS = (
+    "neighbour/likelihood",
+    "difference/dlg",
+    "difference/likelihood",
+    "two-hop/likelihood",
+)
+OPTIONS = Options(restarts=2, seconds=15.0)
+
+
+def grid() -> dict[str, tuple[int, dict[str, Any]]]:
+    """By name the number of nodes and the settings of each run."""
+    cases: dict[str, tuple[int, dict[str, Any]]] = {}
+
+    def add(nodes: int, **settings: Any) -> None:
+        name = " ".join([str(nodes), *(f"{key}={value}" for key, value in settings.items())])
+        cases[name] = (nodes, settings)
+
+    for topology, every, beta in product(
+        ("full", "ring", "directed-ring"), (0, 1), (0.0001, 0.01, 0.1, 0.5, 2.0)
+    ):
+        add(5, rule="lppa", topology=topology, noise_every=every, beta=beta)
+    for every, beta, steps in product((1, 2), (0.02, 1.0), (2, 4)):
+        add(5, rule="lppa", noise_every=every, beta=beta, local_steps=steps)
+    for every, beta in product((0, 1), (0.01, 0.1, 1.0, 4.0)):
+        add(5, rule="dp", noise_every=every, beta=beta)
+    for own in (0.00001, 0.01, 0.1, 1.0, 4.0):
+        add(2, rule="lppa", noise_every=1, beta=1.0, beta_own=own)
+        add(5, rule="lppa", topology="star", noise_every=1, beta=0.1, beta_own=own)
+    for topology in ("full", "ring"):
+        add(5, rule="dsgt", topology=topology)
+    for model, beta in product(("cnn", "mlp"), (0.02, 0.3, 2.0)):
+        add(5, rule="lppa", noise_every=1, beta=beta, model=model)
+    add(2, rule="lppa", noise_every=1, beta=1.0)
+    add(5, rule="lppa", noise_every=1, beta=0.5, batches="same")
+    add(5, rule="lppa", noise_every=1, beta=0.5, finish=2)
+    add(5, rule="lppa", noise_every=1, beta=0.5, noise="gaussian")
+    return cases
+
+
+def try_one(nodes: int, settings: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """A run, the grade of the pair before and after it, and the best that attacks get."""
+    told = make_settings({"local_steps": 1, **BASE, **settings})
+    blueprint = make_blueprint(told, nodes, folder.name)
+    attacker = 0 if settings.get("topology") == "star" else ATTACKER
+    victim = 1 if attacker == 0 else VICTIM
+    summary = run_local(blueprint, folder, Silent(), attackers=(attacker,))
+    audit = json.loads((folder / "audit.json").read_text())
+    (pair,) = [p for p in audit["pairs"] if p["attackers"] == [attacker] and p["victim"] == victim]
+    results = []
+    for name in ATTACKS:
+        try:
+            for case in plan_cases(folder, parse_attacks(name), [attacker], [victim], [0]):
+                results.append(attack_case(open_scene(folder, (attacker,)), case, OPTIONS))
+        except WrongUse:
+            continue  # an attack that this attacker cannot make
+    scored = [r for r in results if r["score"].get("psnr") is not None]
+    best = max(scored, key=lambda r: r["score"]["psnr"] - r["baselines"]["mean"]["psnr"])
+    return {
+        "status": summary["status"],
+        "ratio": pair["ratio"],
+        "grade": pair["grade"],
+        "attack": best["attack"],
+        "psnr": best["score"]["psnr"],
+        "mean": best["baselines"]["mean"]["psnr"],
+        "label": best["score"].get("label_accuracy"),
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The grid in Markdown, worst hidden first."""
+    lines = [
+        "| settings | noise ÷ example | grade | best attack | PSNR | mean image | gain |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in sorted(rows, key=lambda r: -1.0 if r["ratio"] is None else r["ratio"]):
+        ratio = "–" if row["ratio"] is None else f"{row['ratio']:.3g}"
+        gain = row["psnr"] - row["mean"]
+        lines.append(
+            f"| {row['name']} | {ratio} | {row['grade']} | {row['attack']} | {row['psnr']:.1f} | "
+            f"{row['mean']:.1f} | {gain:+.1f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+@click.command()
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--write", type=click.Path(path_type=Path), help="Write the table there.")
+def main(out: Path, write: Path | None) -> None:
+    """Run the grid, or what is missing of it, and print its table."""
+    out.mkdir(parents=True, exist_ok=True)
+    kept = out / "grid.jsonl"
+    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    known = {row["name"] for row in rows}
+    for number, (name, (nodes, settings)) in enumerate(grid().items()):
+        if name in known:
+            continue
+        folder = out / str(number)
+        shutil.rmtree(folder, ignore_errors=True)
+        row = {"name": name, **try_one(nodes, settings, folder)}
+        rows.append(row)
+        with kept.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        click.echo(f"{name}: {row['grade']} {row['psnr'] - row['mean']:+.1f} dB", err=True)
+    stop_fork_server()
+    text = table(rows)
+    click.echo(text)
+    if write is not None:
+        write.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

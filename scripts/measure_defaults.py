@@ -1,0 +1,155 @@
+"""What the plain defaults reach on every data set, against one client that has all the data.
+
+Usage: python scripts/measure_defaults.py OUT [--datasets digits,adult] [--write docs/defaults.md]
+Every run is `lppa run -n N --dataset D --seed S --eval-every 50` with the options of its column.
+Resumable: OUT/runs.jsonl keeps what is done.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+from pathlib import Path
+from typing import Any
+
+import click
+import torch
+
+from lppa.coordinator.display import Silent
+from lppa.coordinator.launch import stop_fork_server
+from lppa.coordinator.plan import make_blueprint
+from lppa.coordinator.run import run_local
+from lppa.node.learner import make_learner
+from lppa.protocol.settings import make_settings
+
+DATASETS = ("digits", "mnist", "fmnist", "cifar10", "adult", "covtype", "rcv1")
+SEEDS = (1, 2, 3)
+COLUMNS: dict[str, tuple[int, dict[str, str]]] = {
+    "full": (5, {}),
+    "dirichlet": (5, {"partition": "dirichlet:0.3"}),
+    "ring": (5, {"topology": "ring"}),
+    "rr4": (8, {"topology": "random-regular:4"}),
+}
+RULES = {"full": ("lppa", "dsgt"), "ring": ("lppa", "dsgt"), "rr4": ("lppa", "dsgt")}
+
+
+def alone(dataset: str, seed: int) -> dict[str, Any]:
+    """One client with all the data and as many steps of the same size."""
+    torch.set_num_threads(1)
+    settings = make_settings({"dataset": dataset, "seed": seed})
+    learner = make_learner(settings, 0, 1, seed, torch.device("cpu"))
+    theta = learner.start()
+    for _ in range(settings.rounds * int(settings.local_steps)):
+        theta = theta - settings.lr * learner.gradient(theta)
+    return {"accuracy": learner.evaluate(theta)["accuracy"]}
+
+
+def together(dataset: str, column: str, rule: str, seed: int, folder: Path) -> dict[str, Any]:
+    """A run with the defaults and the options of a column."""
+    nodes, options = COLUMNS[column]
+    told = {"dataset": dataset, "rule": rule, "seed": seed, "eval_every": 50, **options}
+    shutil.rmtree(folder, ignore_errors=True)
+    summary = run_local(make_blueprint(make_settings(told), nodes, folder.name), folder, Silent())
+    audit = json.loads((folder / "audit.json").read_text())
+    return {
+        "accuracy": summary["accuracy"]["mean"],
+        "worst": summary["accuracy"]["min"],
+        "status": summary["status"],
+        "grade": summary["grade"],
+        "beta": audit["beta"],
+        "ratio": min((p["ratio"] for p in audit["pairs"] if p["ratio"] is not None), default=None),
+        "seconds": summary["seconds"]["total"],
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Means and deviations over seeds, in per cent, and the grades."""
+    found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault((row["dataset"], row["column"], row["rule"]), []).append(row)
+
+    def cell(*key: str) -> str:
+        values = [100 * row["accuracy"] for row in found.get(key, ())]
+        if not values:
+            return "–"
+        spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
+        return f"{statistics.mean(values):.2f}{spread}"
+
+    def grade(*key: str) -> str:
+        some = found.get(key, ())
+        grades = "/".join(sorted({row["grade"] for row in some}))
+        ratios = [row["ratio"] for row in some if row["ratio"] is not None]
+        return f"{grades} ({min(ratios):.0f})" if ratios else grades or "–"
+
+    lines = [
+        "| data | one client | full: lppa | dsgt | ring: lppa | dsgt | "
+        "random-regular:4, 8 clients: lppa | dsgt | dirichlet:0.3: lppa |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {name} | {cell(name, 'alone', 'dsgt')} | "
+        + " | ".join(
+            cell(name, column, rule)
+            for column in ("full", "ring", "rr4")
+            for rule in ("lppa", "dsgt")
+        )
+        + f" | {cell(name, 'dirichlet', 'lppa')} |"
+        for name in DATASETS
+    ]
+    lines += [
+        "",
+        "| data | full | ring | random-regular:4 | dirichlet:0.3 |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {name} | "
+        + " | ".join(grade(name, c, "lppa") for c in ("full", "ring", "rr4", "dirichlet"))
+        + " |"
+        for name in DATASETS
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@click.command()
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--datasets", default=",".join(DATASETS), help="Comma-separated.")
+@click.option("--columns", default="alone,ring,full,dirichlet,rr4", help="Comma-separated.")
+@click.option("--write", type=click.Path(path_type=Path), help="Write the tables there.")
+def main(out: Path, datasets: str, columns: str, write: Path | None) -> None:
+    """Run what is missing, and print the tables."""
+    out.mkdir(parents=True, exist_ok=True)
+    kept = out / "runs.jsonl"
+    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    known = {(r["dataset"], r["column"], r["rule"], r["seed"]) for r in rows}
+    jobs = [
+        (dataset, column, rule, seed)
+        for seed in SEEDS
+        for column in columns.split(",")
+        for rule in RULES.get(column, ("dsgt",) if column == "alone" else ("lppa",))
+        for dataset in datasets.split(",")
+    ]
+    for job in jobs:
+        if job in known:
+            continue
+        dataset, column, rule, seed = job
+        folder = out / "-".join(map(str, job))
+        result = (
+            alone(dataset, seed)
+            if column == "alone"
+            else together(dataset, column, rule, seed, folder)
+        )
+        row = {"dataset": dataset, "column": column, "rule": rule, "seed": seed, **result}
+        rows.append(row)
+        with kept.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        click.echo(f"{' '.join(map(str, job))}: {result['accuracy']:.2%}", err=True)
+    stop_fork_server()
+    text = table(rows)
+    click.echo(text)
+    if write is not None:
+        write.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
