@@ -15,8 +15,8 @@ class Network:
     """A network on a data set: how large it is, and how large the gradient of one example gets.
 
     `example_rms` is the root mean square over all parameters of a single example's gradient, the
-    largest over examples and over the first 800 steps of training; `weight_rms` that of the weights
-    at the end of them.
+    largest that was seen while training, in whole runs too; `weight_rms` that of the weights after
+    800 steps.
     """
 
     parameters: int
