@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from lppa.coordinator.plan import Blueprint
 
 WANTED = 30.0  # noise over an example's share of the gradient: half again what counts as hidden
-BEARABLE = 0.3  # disagreement over the size of the weights that has cost no accuracy
+# Disagreement over the size of the weights that has cost no accuracy: all the time, and once.
+BEARABLE = 0.3
+BEARABLE_ONCE = 3.0
 PLAIN = 0.025  # the paper's β, where there is no example to hide
 LONGEST = 2000  # rounds after which no noise is followed further
 
@@ -113,7 +115,8 @@ def largest_beta(settings: Settings, topology: Topology, W: np.ndarray) -> float
     if settings.rule != "lppa" or network is None:
         return math.inf
     apart = disagreement(topology, W, settings, local_steps(settings, topology.nodes))
-    return BEARABLE * network.weight_rms / apart if apart else math.inf
+    bearable = BEARABLE if settings.noise_every else BEARABLE_ONCE
+    return bearable * network.weight_rms / apart if apart else math.inf
 
 
 def choose_beta(settings: Settings, topology: Topology, W: np.ndarray) -> float:
@@ -137,8 +140,8 @@ def scale_warnings(blueprint: Blueprint) -> list[str]:
     if settings.beta <= most:
         return []
     return [
-        f"--beta {settings.beta:g} is too large for this graph: with {settings.local_steps} local "
-        "steps it would keep models further apart than their weights are large; to change that, "
+        f"--beta {settings.beta:g} is {settings.beta / most:.2g} times what models bear on this "
+        "graph: it would keep them too far apart beside the size of their weights; to change that, "
         f"use --beta {two_digits(most):g} or less, fewer --local-steps or a denser --topology"
     ]
 

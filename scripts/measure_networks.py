@@ -2,8 +2,8 @@
 
 Usage: python scripts/measure_networks.py [DATASET/NETWORK ...]
 One client with all the data and the default steps. Prints a line for each: parameters, rows, the
-largest size of an example's gradient, the size of the weights. Whole runs have more clients and look
-more often, and see larger examples: up to twice what is printed here.
+largest size of an example's gradient, the size of the weights. Whole runs look at more examples, and
+see larger ones: up to twice what is printed here.
 """
 
 from __future__ import annotations
