@@ -25,7 +25,7 @@ LOST_POINTS = 0.05
 DEAD = 0.5  # share of a layer's units
 APART = 0.2  # consensus distance over the size of the models
 GROWTH = 2.0  # of the consensus distance, over the second half of a run
-FAR = 10.0  # times the median of the others
+FAR = 10.0  # times the largest of the others
 
 
 @dataclass(frozen=True)

@@ -59,9 +59,13 @@ def expected_share(settings: Settings, nodes: int, rows: int | None = None) -> S
     network = known_network(settings)
     if network is None:
         return None
-    if rows is None:
-        # Data of one's own has as many rows as it has: take it that there are enough.
-        rows = network.rows // nodes or settings.batch * 10**6
+    if rows is None and network.rows:
+        rows = network.rows // nodes
+    elif rows is None:
+        # Data of one's own has as many rows as it has: take it that there are enough for the steps
+        # that are asked for, and of a whole pass that it is one step.
+        steps = 1 if settings.local_steps == "epoch" else settings.local_steps
+        rows = settings.batch * steps
     return Share(network.example_rms, max(1, examples_per_gradient(settings, rows)))
 
 
@@ -125,7 +129,7 @@ def choose_beta(settings: Settings, topology: Topology, W: np.ndarray) -> float:
     if share is None:
         return PLAIN
     hiding = enough_noise(share.rms, noise_left(topology, settings.rule))
-    return min(hiding, two_digits(largest_beta(settings, topology, W)))
+    return min(hiding, no_more_than(largest_beta(settings, topology, W)))
 
 
 def enough_noise(size: float, left: float) -> float:
@@ -142,10 +146,18 @@ def scale_warnings(blueprint: Blueprint) -> list[str]:
     return [
         f"--beta {settings.beta:g} is {settings.beta / most:.2g} times what models bear on this "
         "graph: it would keep them too far apart beside the size of their weights; to change that, "
-        f"use --beta {two_digits(most):g} or less, fewer --local-steps or a denser --topology"
+        f"use --beta {no_more_than(most):g} or less, fewer --local-steps or a denser --topology"
     ]
 
 
 def two_digits(value: float) -> float:
     """Rounded to what a person would write."""
     return float(f"{value:.2g}")
+
+
+def no_more_than(value: float) -> float:
+    """The same, rounded down: for bounds."""
+    rounded = two_digits(value)
+    if rounded <= value:
+        return rounded
+    return two_digits(value - 0.05 * 10.0 ** math.floor(math.log10(value)))

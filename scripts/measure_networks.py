@@ -2,7 +2,7 @@
 
 Usage: python scripts/measure_networks.py [DATASET/NETWORK ...]
 One client with all the data and the default steps. Prints a line for each: parameters, rows, the
-largest size of an example's gradient, the size of the weights. Whole runs look at more examples, and
+largest size of an example's gradient, the size of the weights. Whole runs look at more examples and
 see larger ones: up to twice what is printed here.
 """
 

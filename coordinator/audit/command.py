@@ -118,7 +118,8 @@ def audit(
     if compare is not None:
         if spies is not None or victim is not None or per_round or out is not None:
             raise WrongUse("--compare goes without --attackers, --victim, --per-round and --out")
-        rows = compare_topologies(settings, nodes, compare.split(","), rounds, hide)
+        names = [name.strip() for name in compare.split(",")]
+        rows = compare_topologies(settings, nodes, names, rounds, hide)
         found: dict[str, Any] = {"nodes": nodes, "rule": settings.rule, "compare": rows}
         grades = [row["grade"] for row in rows if row["grade"] is not None]
         if not grades:

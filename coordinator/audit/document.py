@@ -109,25 +109,23 @@ def audit(
 
 def rounds_of(case: Case, found: dict[str, Any]) -> dict[str, Any]:
     """What the pair that hides least tells of each round's gradient, and of each change."""
-    from lppa.coordinator.audit.exposure import by_round, plain
-    from lppa.coordinator.audit.grade import grade_of
+    from lppa.coordinator.audit.exposure import Exposure, by_round, plain, unseen_noise
+    from lppa.coordinator.audit.grade import graded
 
     pair = min(
         found["pairs"],
         key=lambda p: (GRADES.index(p["grade"]), math.inf if p["ratio"] is None else p["ratio"]),
     )
-    rows = []
-    for t, (g, change) in enumerate(by_round(case.schedule(), pair["attackers"], pair["victim"])):
-        least = min(g, change)
-        ratio = None if case.size is None or math.isinf(least) else least / case.size
-        grade = "open" if least == 0 else "weak" if ratio is None else grade_of(ratio)
+    schedule, spies, victim = case.schedule(), tuple(pair["attackers"]), pair["victim"]
+    unseen, rows = unseen_noise(schedule, spies, victim), []
+    for t, (g, change) in enumerate(by_round(schedule, spies, victim)):
+        both = Exposure(spies, victim, {"gradient": g, "change": change}, unseen)
         rows.append(
             {
                 "round": t,
                 "gradient": plain(g),
                 "change": plain(change) if t else None,
-                "ratio": ratio,
-                "grade": grade,
+                **_grade(graded(both, case.size)),
             }
         )
     return {"attackers": pair["attackers"], "victim": pair["victim"], "rounds": rows}

@@ -14,7 +14,7 @@ from lppa.coordinator.audit.assemble import Case, Hidden
 from lppa.coordinator.audit.collusion import Collusion, neighbours
 from lppa.coordinator.audit.exposure import Exposure, exposures, unseen_noise
 from lppa.coordinator.audit.grade import GRADES, HIDDEN_FROM, MEANING, OPEN_BELOW, graded, worst
-from lppa.coordinator.noise_scale import enough_noise
+from lppa.coordinator.noise_scale import PLAIN, enough_noise
 from lppa.models.tracking import Schedule, noise_in_every_round
 from lppa.protocol.names import name_all
 
@@ -77,17 +77,21 @@ def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
         else:
             unknown = [noise_in_every(schedule, e.attackers, e.victim) for e in others]
             edge = enough_noise(case.hide.rms, min(filter(None, unknown), default=math.sqrt(2.0)))
-        if (others or settings.rule == "dp") and settings.beta < edge:
+        if (others or settings.rule == "dp") and settings.beta < edge and settings.beta_own < one:
             steps.append(f"--beta {edge:g}")
-    elif surrounded and settings.rule != "dp" and settings.beta_own == 0:
-        steps.append(f"--beta-own {settings.beta:g}")
+    else:
+        # There is no size to go by: any noise is more than none.
+        if surrounded and settings.rule != "dp" and settings.beta_own == 0:
+            steps.append(f"--beta-own {settings.beta or PLAIN:g}")
+        if (others or settings.rule == "dp") and settings.beta == settings.beta_own == 0:
+            steps.append(f"--beta {PLAIN:g}")
     told = f"use {' '.join(steps)}" if steps else ""
     if any(step.startswith("--beta-own") for step in steps):
         told += (
             f" (noise on edges hides nothing of {_victims(surrounded)} from an attacker that is "
             "all its neighbours)"
         )
-    elif any(step.startswith("--beta ") for step in steps):
+    elif case.hide is not None and any(step.startswith("--beta ") for step in steps):
         told += " (or more examples in a gradient: a larger --batch, more --local-steps)"
     return told
 

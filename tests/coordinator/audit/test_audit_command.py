@@ -19,7 +19,8 @@ def call(*argv):
 
 
 def test_a_table_a_verdict_and_the_law_are_printed():
-    result = call("-n", 5, "--rule", "lppa", "--local-steps", 1)
+    start = ("--noise-every", 0, "--noise-exchange", "tensor")
+    result = call("-n", 5, "--rule", "lppa", *start)
     assert result.exit_code == 0
     assert "EXACT" in result.stdout
     assert "3.46" in result.stdout
@@ -29,13 +30,13 @@ def test_a_table_a_verdict_and_the_law_are_printed():
 
 
 def test_many_pairs_are_grouped():
-    result = call("-n", 12, "--topology", "ring", "--local-steps", 1, "--noise-every", 1)
+    result = call("-n", 12, "--topology", "ring")
     assert result.exit_code == 0
     assert "(24 pairs)" in result.stdout
 
 
 def test_json_is_all_of_it_and_nothing_else():
-    result = call("-n", 5, "--local-steps", 1, "--noise-every", 1, "--json")
+    result = call("-n", 5, "--json")
     found = json.loads(result.stdout)
     assert (found["nodes"], found["rounds"], found["bad"]) == (5, 4, False)
     assert len(found["pairs"]) == 20
@@ -80,7 +81,7 @@ def test_exact_cells_are_red_and_what_is_not_identifiable_is_grey(tmp_path):
     reds, greys = zip(
         area(1.0, 1.0, 1.0, 1.0),
         area(1.0, 1.0, "exact", "exact"),
-        area(None, 1.0, 1.0, 1.0),
+        area("mixed", 1.0, 1.0, 1.0),
         strict=True,
     )
     assert reds[1] > 5 * reds[0]

@@ -10,13 +10,22 @@ import pytest
 
 from lppa.coordinator.audit.assemble import case_of
 from lppa.coordinator.audit.collusion import neighbours, smallest_sets
-from lppa.coordinator.audit.exposure import exposures, plain
+from lppa.coordinator.audit.exposure import (
+    Exposure,
+    by_round,
+    exposures,
+    plain,
+    unseen_noise,
+)
 from lppa.coordinator.plan import make_blueprint
 from lppa.protocol.settings import make_settings
 
 
 def schedule_of(nodes=5, rounds=4, **settings):
-    given = {"local_steps": 1, "init": "independent", "mixing": "combine-then-adapt", "seed": 1}
+    given = {
+        **{"init": "independent", "mixing": "combine-then-adapt", "seed": 1},
+        **{"noise_every": 0, "beta": 0.025},
+    }
     blueprint = make_blueprint(make_settings({**given, **settings}), nodes, "test")
     return case_of(blueprint, rounds).schedule()
 
@@ -65,8 +74,8 @@ def test_a_table_covers_all_victims_but_the_attackers():
     assert {e.attackers for e in found} == {(1, 3)}
 
 
-def test_a_value_in_json_is_a_number_exact_or_nothing():
-    assert [plain(v) for v in (0.0, math.inf, 2 * math.sqrt(3))] == ["exact", None, 3.4641016]
+def test_a_value_in_json_is_a_number_exact_or_mixed():
+    assert [plain(v) for v in (0.0, math.inf, 2 * math.sqrt(3))] == ["exact", "mixed", 3.4641016]
 
 
 def test_a_record_names_attackers_in_order_and_has_every_target_as_json():
@@ -80,9 +89,10 @@ def test_a_record_names_attackers_in_order_and_has_every_target_as_json():
     (unheard,) = exposures(ring, [9, 8, 1], [4])
     assert unheard.record() == {
         **{"attackers": [1, 8, 9], "victim": 4},
-        **dict.fromkeys(("g0", "g1", "change", "telescoped")),
+        **dict.fromkeys(("g0", "g1", "change", "telescoped"), "mixed"),
     }
     assert unheard.exact == []
+    assert (unheard.mixed, found.mixed) == (True, False)
     heard = exposures(ring, [1], [0])[0]
     assert heard.exact == [name for name, value in heard.record().items() if value == "exact"]
     assert heard.record()["g0"] == pytest.approx(math.sqrt(2))
@@ -149,3 +159,65 @@ def test_a_state_that_is_never_sent_tells_nothing():
     found = values(schedule, [1])
     assert found["g0"] == pytest.approx(2 * math.sqrt(3))
     assert {found[name] for name in ("g1", "change", "telescoped")} == {math.inf}
+
+
+# --- the noise that attackers do not know -------------------------------------------------------
+
+
+def test_a_neighbour_knows_the_draws_on_its_own_edges_and_nobody_knows_own_noise():
+    full, ring = schedule_of(noise_every=1), schedule_of(noise_every=1, topology="ring")
+    assert unseen_noise(full, [1], 0) == pytest.approx(math.sqrt(2 * 6))
+    assert unseen_noise(full, [1, 2], 0) == pytest.approx(math.sqrt(2 * 4))
+    assert unseen_noise(ring, [1], 0) == pytest.approx(math.sqrt(2 * 2))
+    # Who is no neighbour knows none of it.
+    assert unseen_noise(ring, [2], 0) == pytest.approx(math.sqrt(2 * 4))
+    assert unseen_noise(ring, [1, 4], 0) == 0
+    own = schedule_of(noise_every=1, topology="ring", beta_own=0.05)
+    assert unseen_noise(own, [1, 4], 0) == pytest.approx(math.sqrt(2) * 2)
+    assert unseen_noise(own, [1], 0) == pytest.approx(math.sqrt(2 * (2 + 4)))
+    assert unseen_noise(schedule_of(noise_every=1, rule="dp"), [1], 0) == pytest.approx(
+        math.sqrt(2)
+    )
+
+
+def test_noise_that_is_not_in_every_round_or_is_none_counts_for_nothing():
+    for settings in ({}, {"noise_every": 2}, {"rule": "dsgt", "noise_every": 1}, {"rule": "dp"}):
+        assert unseen_noise(schedule_of(**settings), [1], 0) == 0
+
+
+@pytest.mark.parametrize("topology", ["full", "ring", "directed-ring", "star", "exponential"])
+def test_what_a_neighbour_does_not_know_is_what_the_first_gradient_is_hidden_by(topology):
+    schedule = schedule_of(6, topology=topology, noise_every=1, beta_own=0.01)
+    heard = {(r, s) for s, r in schedule.edges()}
+    for e in singles(schedule):
+        if (e.attackers[0], e.victim) in heard:
+            assert e.values["g0"] == pytest.approx(e.unseen)
+
+
+def test_the_least_of_all_targets_counts_and_where_all_are_mixed_the_unknown_noise():
+    mixed = dict.fromkeys(("g0", "g1", "change", "telescoped"), math.inf)
+    assert Exposure((1,), 0, {**mixed, "g0": 3.0, "telescoped": 2.0}, 1.0).least == 2.0
+    assert Exposure((1,), 0, mixed, 1.5).least == 1.5
+    assert Exposure((1,), 0, mixed).least == 0.0
+    assert not Exposure((1,), 0, {**mixed, "g1": 3.0}).mixed
+
+
+@pytest.mark.parametrize("noise_every", [0, 1, 2])
+def test_round_by_round_the_first_and_the_best_are_those_of_the_table(noise_every):
+    schedule = schedule_of(noise_every=noise_every, topology="erdos-renyi:0.6", rounds=5)
+    for e in singles(schedule):
+        rows = by_round(schedule, e.attackers, e.victim)
+        assert len(rows) == 6
+        assert rows[0][1] == math.inf
+        assert [g for g, _ in rows[:2]] == pytest.approx([e.values["g0"], e.values["g1"]])
+        assert min(change for _, change in rows) == pytest.approx(e.values["change"])
+
+
+def test_rounds_that_only_average_tell_one_more_model():
+    # Node 2 of a ring hears θ of node 1 once more, and with it what that heard of node 0 last.
+    plain, finished = (
+        [e.values for e in singles(schedule_of(rounds=1, topology="ring", finish=k))]
+        for k in (0, 3)
+    )
+    assert all(b[t] <= a[t] + 1e-6 for a, b in zip(plain, finished, strict=True) for t in a)
+    assert any(b["g1"] < a["g1"] for a, b in zip(plain, finished, strict=True))

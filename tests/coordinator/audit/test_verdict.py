@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lppa.coordinator.audit.assemble import case_of
+from lppa.coordinator.audit.assemble import GIVEN, RUN, TABLE, Hidden, case_of
 from lppa.coordinator.audit.collusion import Collusion
 from lppa.coordinator.audit.exposure import Exposure, exposures
 from lppa.coordinator.audit.verdict import advice, judge
@@ -16,20 +16,31 @@ from lppa.coordinator.plan import make_blueprint
 from lppa.protocol.settings import make_settings
 
 UNKNOWN = math.inf
+NO_EXAMPLES = "The quadratic problem has no examples to hide: no grade beyond what is exact."
+HIDE = Hidden(0.01, GIVEN)
+GRADED = ("Open: ", "Weak: ", "Hidden: ")
+SUM = (
+    "The sum of all clients' gradients is known to all: noise that cancels cancels in it. Who "
+    "subtracts its own share has the mean over the others' examples"
+)
 NOTHING_ALONE = "No node alone learns a gradient or a change of a gradient exactly."
 
 
-def case(nodes=5, rounds=4, **settings):
-    given = {"local_steps": 1, "init": "independent", "mixing": "combine-then-adapt", "seed": 1}
+def case(nodes=5, rounds=4, hide=HIDE, **settings):
+    """Noise at the start only, far more than is needed, unless something else is asked for."""
+    given = {
+        **{"local_steps": 1, "init": "independent", "mixing": "combine-then-adapt", "seed": 1},
+        **{"noise_every": 0, "noise_exchange": "tensor", "beta": 0.5},
+    }
     blueprint = make_blueprint(make_settings({**given, **settings}), nodes, "test")
-    return case_of(blueprint, rounds)
+    return case_of(blueprint, rounds, hide)
 
 
-def pair(attackers, victim, **values):
+def pair(attackers, victim, unseen=0.0, **values):
     """An attacker, or several, that learn nothing but what is given."""
     nothing = dict.fromkeys(("g0", "g1", "change", "telescoped"), UNKNOWN)
     attackers = (attackers,) if isinstance(attackers, int) else tuple(attackers)
-    return Exposure(attackers, victim, {**nothing, **values})
+    return Exposure(attackers, victim, {**nothing, **values}, unseen)
 
 
 def judged(found, sets=None, unsure=(), notes=(), nodes=5, rounds=4, **settings):
@@ -38,7 +49,9 @@ def judged(found, sets=None, unsure=(), notes=(), nodes=5, rounds=4, **settings)
 
 
 def sentences(found, *rest, **settings):
-    return judged(found, *rest, **settings).sentences
+    """What is said besides the grade and the sum of all, which have tests of their own."""
+    told = judged(found, *rest, **settings).sentences
+    return [s for s in told if not s.startswith(GRADED) and not s.startswith(SUM)]
 
 
 def advised(found, nodes=5, **settings):
@@ -49,27 +62,32 @@ def advised(found, nodes=5, **settings):
 # --- what is learned exactly --------------------------------------------------------------------
 
 
-def test_where_nothing_is_exact_there_is_nothing_to_advise():
-    found = judged([pair(1, 0)])
-    assert found.sentences == [NOTHING_ALONE]
-    assert (found.advice, found.bad) == (None, False)
-    together = judged([pair((1, 2), 0), pair((1, 2), 3)])
-    assert together.sentences == [
+def test_where_nothing_is_exact_that_is_said():
+    assert sentences([pair(1, 0)]) == [NOTHING_ALONE]
+    assert not judged([pair(1, 0)]).bad
+    together = [pair((1, 2), 0), pair((1, 2), 3)]
+    assert sentences(together) == [
         "These attackers learn no gradient and no change of a gradient exactly."
     ]
-    assert not together.bad
+    assert not judged(together).bad
+
+
+def test_where_all_is_hidden_there_is_nothing_to_advise():
+    enough, short = (judged([pair(1, 0, g0=20 * 0.01 / 0.5 + d)]) for d in (0.001, -0.001))
+    assert (enough.advice, enough.bad, enough.grade) == (None, False, "hidden")
+    assert (short.advice, short.bad, short.grade) == (f"use {EVERY}", False, "weak")
 
 
 def test_one_exact_pair_among_many_is_bad():
     for exact in range(3):
         found = [pair(1, v, g1=0.0 if k == exact else 1.0) for k, v in enumerate((0, 2, 3))]
         verdict = judged(found)
-        assert verdict.bad
+        assert (verdict.bad, verdict.grade) == (True, "open")
         assert verdict.advice == "use --noise-every 1 --noise-exchange seed"
 
 
 def test_notes_come_last():
-    assert sentences([pair(1, 0)], {0: None}, (), ["a note", "and one"])[-2:] == [
+    assert judged([pair(1, 0)], {0: None}, (), ["a note", "and one"]).sentences[-2:] == [
         "a note",
         "and one",
     ]
@@ -115,17 +133,19 @@ def test_whatever_else_leaks_is_named_by_its_targets():
         ({"rule": "dsgt", "beta": 0}, "dsgt adds no noise"),
         ({"rule": "dp", "beta": 0}, "noise of scale 0 is none"),
         ({"beta": 0}, "noise of scale 0 is none"),
+        ({"beta": 0, "dataset": "quadratic", "hide": None}, "noise of scale 0 is none"),
     ],
+    ids=str,
 )
 def test_without_noise_nothing_is_hidden_and_why_is_said(settings, why):
     found = [pair((2, 3), 1, g0=0.0), pair((2, 3), 0), pair((2, 3), 4, change=0.0)]
-    assert sentences(found, **settings) == [
+    assert [s for s in sentences(found, **settings) if s != NO_EXAMPLES] == [
         f"nothing is hidden: {why}, and nodes 2, 3 together learn node 1's gradients exactly "
         "(2 of 3 pairs of attacker and victim)"
     ]
     alone = sentences([pair(2, 1, g0=0.0)], **settings)
     assert "and node 2 learns node 1's gradients" in alone[0]
-    assert sentences([pair(2, 1)], **settings) == [NOTHING_ALONE]
+    assert NOTHING_ALONE in sentences([pair(2, 1)], **settings)
 
 
 def reason(found, **settings):
@@ -222,6 +242,96 @@ def test_noise_of_ones_own_alone_is_counted_in_its_own_scale():
     assert " is 1 β (standard" in sentences(found, beta_own=0.1)[1]
 
 
+# --- how well it is hidden ----------------------------------------------------------------------
+
+
+def graded_sentence(found, **settings):
+    (text,) = [s for s in judged(found, **settings).sentences if s.startswith(GRADED)]
+    return text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "grade", "bounds"),
+    [
+        (0.5, "Open", "below 3 examples can be rebuilt"),
+        (2.999, "Open", "below 3 examples can be rebuilt"),
+        (3.001, "Weak", "from 3 to 20 more than a guess leaks"),
+        (19.99, "Weak", "from 3 to 20 more than a guess leaks"),
+        (
+            20.01,
+            "Hidden",
+            "from 20 on our best attack on a single example gets no more than a guess",
+        ),
+    ],
+)
+def test_the_grade_is_that_of_the_noise_over_an_examples_share(ratio, grade, bounds):
+    # β = 0.5 and a share of 0.01: a share is 0.02 β.
+    found = [pair(2, 3, g1=0.02 * ratio), pair(1, 0, g0=100.0)]
+    assert graded_sentence(found) == (
+        f"{grade}: the noise in the way of node 2 on node 3 is {ratio:.3g} times an example's "
+        f"share of the gradient (0.01, as given); {bounds}."
+    )
+    assert judged(found).grade == grade.lower()
+
+
+@pytest.mark.parametrize(
+    ("hide", "source"),
+    [
+        (Hidden(0.0123456, TABLE, 64), "0.0123, as measured on such networks, one of 64"),
+        (Hidden(0.01, RUN, 1), "0.01, as measured in this run, one of 1"),
+        (Hidden(0.01, GIVEN), "0.01, as given"),
+    ],
+)
+def test_where_the_size_of_a_share_is_from_is_said(hide, source):
+    assert f"share of the gradient ({source}); " in graded_sentence([pair(1, 0, g0=1.0)], hide=hide)
+
+
+def test_what_only_others_gradients_hide_is_weak_and_comes_before_what_noise_hides_weakly():
+    told = (
+        "Weak: nothing but other clients' gradients is in the way of nodes 1, 2 on node 0: they "
+        "cannot be told apart by linear means, and no fresh noise is on them."
+    )
+    mixed, weak, hidden = pair((1, 2), 0), pair((1, 2), 3, g0=0.02 * 5), pair((1, 2), 4, g0=50.0)
+    assert graded_sentence([hidden, weak, mixed]) == told
+    assert graded_sentence([weak, hidden]).startswith("Weak: the noise in the way of nodes 1, 2 on")
+    # Worse than that is what little noise hides; and fresh noise hides what is mixed.
+    assert graded_sentence([mixed, pair((1, 2), 3, g0=0.02)]).startswith("Open: the noise")
+    assert graded_sentence([pair((1, 2), 0, unseen=0.02 * 21)]).startswith("Hidden: the noise")
+    assert graded_sentence([pair((1, 2), 0, unseen=0.02 * 7)]).startswith("Weak: the noise in")
+
+
+def test_what_is_exact_is_said_before_the_grade_of_the_rest_and_has_none_of_its_own():
+    exact, rest = pair(1, 0, g0=0.0), pair(1, 2, g0=50.0)
+    both = judged([exact, rest])
+    assert [s.split()[0] for s in both.sentences[:2]] == ["node", "Hidden:"]
+    assert both.grade == "open"
+    assert not any(s.startswith(GRADED) for s in judged([exact]).sentences)
+    assert judged([rest]).sentences[0].startswith("Hidden:")
+    assert judged([rest]).sentences[1] == NOTHING_ALONE
+
+
+def test_the_quadratic_problem_has_nothing_to_hide_but_what_is_exact():
+    quadratic = {"dataset": "quadratic", "hide": None}
+    assert judged([pair(1, 0, g0=1.0)], **quadratic).sentences[:2] == [NO_EXAMPLES, NOTHING_ALONE]
+    assert judged([pair(1, 0, g0=1.0)], **quadratic).grade == "weak"
+    assert judged([pair(1, 0, g0=0.0)], **quadratic).grade == "open"
+
+
+def summed(**settings):
+    return [s for s in judged([pair(1, 0)], **settings).sentences if s.startswith(SUM)]
+
+
+def test_that_the_sum_of_all_is_known_is_said_where_all_noise_cancels():
+    assert summed() == [f"{SUM}."]
+    assert summed(beta_own=0.1) == summed(rule="dp") == summed(rule="dsgt") == []
+    assert summed(beta=0) == []
+    assert summed(dataset="quadratic", hide=None) == []
+    few = "; so few can be taken apart by attacks on batches"
+    for examples, nodes, end in ((16, 5, f"64 or more{few}"), (13, 6, "65 or more")):
+        told = summed(hide=Hidden(0.01, TABLE, examples), nodes=nodes)
+        assert told == [f"{SUM}, here {end}."]
+
+
 # --- who must collude ---------------------------------------------------------------------------
 
 
@@ -279,6 +389,10 @@ def test_up_to_six_nodes_are_named_and_more_are_counted():
 
 
 EVERY = "--noise-every 1 --noise-exchange seed"
+MORE = " (or more examples in a gradient: a larger --batch, more --local-steps)"
+# 30 times a share of 0.01 over what is left of β: √12 of noise on the edges of a full graph of
+# five, √2 of one draw.
+EDGE, DRAW = "--beta 0.087", 0.21
 
 
 @pytest.mark.parametrize(
@@ -290,10 +404,16 @@ EVERY = "--noise-every 1 --noise-exchange seed"
         ({"rule": "dp"}, "use --noise-every 1"),
         ({"rule": "dsgt"}, f"use --rule lppa {EVERY}"),
         ({"rule": "dsgt", "noise_every": 1}, "use --rule lppa"),
-        ({"rule": "dsgt", "beta": 0}, f"use --rule lppa --beta 0.025 {EVERY}"),
-        ({"beta": 0}, f"use --beta 0.025 {EVERY}"),
-        ({"rule": "dp", "beta": 0, "noise_every": 1}, "use --beta 0.025"),
-        ({"beta": 0, "beta_own": 0.1}, f"use {EVERY}"),
+        ({"rule": "dsgt", "beta": 0}, f"use --rule lppa {EVERY} {EDGE}{MORE}"),
+        ({"beta": 0}, f"use {EVERY} {EDGE}{MORE}"),
+        ({"beta": 0.086, "noise_every": 1}, f"use {EDGE}{MORE}"),
+        ({"beta": 0.087, "noise_every": 1}, ""),
+        ({"beta": 0.05, "noise_every": 1, "topology": "ring"}, f"use --beta 0.15{MORE}"),
+        ({"rule": "dp", "beta": 0, "noise_every": 1}, f"use --beta {DRAW}{MORE}"),
+        ({"rule": "dp", "beta": 0.2, "noise_every": 1}, f"use --beta {DRAW}{MORE}"),
+        ({"rule": "dp", "beta": 0.21, "noise_every": 1}, ""),
+        ({"beta": 0, "beta_own": 0.1}, f"use {EVERY} {EDGE}{MORE}"),
+        ({"beta": 0, "beta_own": DRAW}, f"use {EVERY}"),
     ],
     ids=str,
 )
@@ -307,16 +427,34 @@ def surrounding(nodes):
 
 def test_against_all_neighbours_together_own_noise_is_advised():
     ring, both = {"topology": "ring", "noise_every": 1}, [pair((1, 4), 0, g0=0.0)]
-    assert advised(both, **ring) == f"use --beta-own 0.025{surrounding('node 0')}"
-    assert advised(both, **ring, beta=0.5) == f"use --beta-own 0.5{surrounding('node 0')}"
-    assert advised(both, topology="ring") == (
-        f"use {EVERY} and --beta-own 0.025{surrounding('node 0')}"
-    )
-    assert advised(both, topology="ring", beta=0).startswith(
-        f"use --beta 0.025 {EVERY} and --beta-own 0.025 ("
+    own = f"--beta-own {DRAW}"
+    assert advised(both, **ring) == f"use {own}{surrounding('node 0')}"
+    # Noise on edges would not help against them, and is not asked for.
+    assert advised(both, **ring, beta=0.001) == f"use {own}{surrounding('node 0')}"
+    assert advised(both, **ring, beta_own=0.2) == f"use {own}{surrounding('node 0')}"
+    assert advised(both, topology="ring") == f"use {EVERY} {own}{surrounding('node 0')}"
+    assert advised(both, topology="ring", rule="dsgt") == (
+        f"use --rule lppa {EVERY} {own}{surrounding('node 0')}"
     )
     assert advised(both, **ring, rule="dp") == ""
-    assert advised(both, **ring, beta_own=0.1) == ""
+    assert advised(both, **ring, beta_own=DRAW) == ""
     assert advised([pair((1, 3), 0, g0=0.0)], **ring) == ""
+    # Of the hub, whom one leaf does not surround, noise on edges hides enough: √12 β again.
     star = [pair(0, v, g0=0.0) for v in (3, 1)] + [pair(1, 0)]
-    assert advised(star, topology="star", noise_every=1).endswith(surrounding("nodes 1, 3"))
+    assert advised(star, topology="star", noise_every=1) == f"use {own}{surrounding('nodes 1, 3')}"
+    assert advised(star, topology="star", noise_every=1, beta=0.08) == (
+        f"use {own} {EDGE}{surrounding('nodes 1, 3')}"
+    )
+
+
+def test_without_examples_to_hide_any_noise_is_advised_where_there_is_none():
+    quadratic = {"dataset": "quadratic", "hide": None, "noise_every": 1}
+    open_ring, ring = [pair(1, 0, g0=0.0)], [pair((1, 4), 0, g0=0.0)]
+    assert advised(open_ring, **quadratic) == ""
+    assert advised(open_ring, **quadratic, beta=0) == "use --beta 0.025"
+    assert advised(open_ring, **quadratic, rule="dp", beta=0) == "use --beta 0.025"
+    assert advised(open_ring, **quadratic, beta=0, beta_own=0.1) == ""
+    quadratic["topology"] = "ring"
+    assert advised(ring, **quadratic) == f"use --beta-own 0.5{surrounding('node 0')}"
+    assert advised(ring, **quadratic, beta=0) == f"use --beta-own 0.025{surrounding('node 0')}"
+    assert advised(ring, **quadratic, beta_own=0.1) == ""
