@@ -231,7 +231,7 @@ def test_a_seed_that_would_make_other_noise_here_is_found_out(what):
         "the seed that node 1 sent to node 0 does not make the noise that it committed to: its "
         "noise would not cancel"
     )
-    with pytest.raises(RunFailed, match=f"^{reason}"):
+    with pytest.raises(RunFailed, match=f"^{reason}$"):
         injection("lppa", source(me=0, seed=6), world, 1, "seed")(torch.zeros(1000), 0)
 
 
