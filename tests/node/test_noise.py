@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from lppa.node.expansion import GRID_BITS, Expander
+from lppa.node.expansion import GRID_BITS, Expander, derive_seed
 from lppa.node.noise import Injection, NoiseSource, dp, make_rule
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.settings import Settings
@@ -110,6 +110,19 @@ def test_without_a_seed_every_client_draws_noise_of_its_own():
     assert not torch.equal(source().draw(1, 0), source().draw(1, 0))
 
 
+def test_a_secret_seed_is_drawn_once_for_each_receiver_and_then_kept():
+    noise = source()
+    seeds = [noise.seed_of(target) for target in (1, 2, 1, 2)]
+    assert seeds[:2] == seeds[2:]
+    assert len(set(seeds)) == 2
+    assert {len(seed) for seed in seeds} == {32}
+    assert torch.equal(noise.draw(1, 3), noise.draw(1, 3))
+
+
+def test_a_seed_that_can_be_repeated_says_what_it_is_for():
+    assert source(me=3, seed=6).seed_of(2) == derive_seed(6, ("edge", 3, 2))
+
+
 def test_with_a_seed_the_same_question_gets_the_same_answer():
     assert torch.equal(source(seed=9).draw(1, 4), source(seed=9).draw(1, 4))
     assert not torch.equal(source(seed=9).draw(1, 4), source(seed=10).draw(1, 4))
@@ -151,6 +164,15 @@ def test_dsgt_adds_nothing_and_sends_nothing():
     inject = injection("dsgt", source(), world, 1)
     assert torch.equal(inject(gamma, 0), gamma)
     assert (world.sent, inject.norm) == ({}, 0.0)
+
+
+@pytest.mark.parametrize("rule", ["dsgt", "dp"])
+def test_how_noise_is_exchanged_is_nothing_to_a_rule_that_exchanges_none(rule):
+    world = Around(0, (1, 2), {})
+    by_seed = injection(rule, source(seed=6), world, 1, "seed")(torch.zeros(1000), 2)
+    by_tensor = injection(rule, source(seed=6), world, 1)(torch.zeros(1000), 2)
+    assert torch.equal(by_seed, by_tensor)
+    assert world.sent == {}
 
 
 def test_injecting_leaves_the_old_gamma_as_it_was():
@@ -206,7 +228,11 @@ def test_a_seed_that_would_make_other_noise_here_is_found_out(what):
     if what == "commitment":
         commitment = commitment[:-1] + bytes([commitment[-1] ^ 1])
     world = Around(0, (1,), {1: (seed, commitment)})
-    with pytest.raises(RunFailed, match="node 1 sent to node 0 does not make the noise"):
+    reason = (
+        "the seed that node 1 sent to node 0 does not make the noise that it committed to: its "
+        "noise would not cancel"
+    )
+    with pytest.raises(RunFailed, match=f"^{reason}$"):
         injection("lppa", source(me=0, seed=6), world, 1, "seed")(torch.zeros(1000), 0)
 
 

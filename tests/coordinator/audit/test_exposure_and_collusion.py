@@ -63,6 +63,16 @@ def test_the_best_round_counts_for_a_change():
     assert values(schedule_of(noise_every=1), [1])["change"] > 1
 
 
+def test_the_targets_are_two_gradients_each_change_and_the_whole_change():
+    g0, g1, g2, g3 = (("g", 4, t) for t in range(4))
+    assert targets_of(schedule_of(rounds=3), 4) == {
+        "g0": [[(1.0, g0)]],
+        "g1": [[(1.0, g1)]],
+        "change": [[(1.0, b), (-1.0, a)] for a, b in ((g0, g1), (g1, g2), (g2, g3))],
+        "telescoped": [[(1.0, g3), (-1.0, g0)]],
+    }
+
+
 def test_over_one_round_the_whole_change_is_the_only_one():
     found = values(schedule_of(rounds=1, noise_every=1), [1])
     assert found["telescoped"] == found["change"] == pytest.approx(2 * math.sqrt(3))

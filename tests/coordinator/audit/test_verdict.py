@@ -223,16 +223,19 @@ def test_the_least_noise_is_that_of_the_best_placed_attacker():
         "Where it is not exact, the least noise on a gradient change is 0.5 β (standard "
         "deviation): node 1 on node 0.",
     ]
+    # A first gradient about which there is nothing to say does not hide the change.
+    (only,) = sentences([pair(1, 0, change=2.0)])[1:]
+    assert "on a gradient change is 2 β" in only
     exact_or_unknown = [pair(1, 0, g0=0.0, change=UNKNOWN), pair(2, 0, g0=UNKNOWN)]
     assert not any("least noise" in s for s in sentences(exact_or_unknown))
 
 
 def test_of_equals_but_for_rounding_the_first_attacker_and_its_first_victim_are_named():
-    less = 1.0 - 1e-9
+    less = 1.0 - 4e-7
     found = [pair(2, 0, g0=less), pair(1, 3, g0=less), pair(1, 2, g0=1.0), pair(3, 1, g0=less)]
     assert sentences(found)[1].endswith("is 1 β (standard deviation): node 1 on node 2.")
     # What can be told apart is.
-    nearer = [*found, pair(3, 4, g0=1.0 - 1e-5)]
+    nearer = [*found, pair(3, 4, g0=1.0 - 4e-6)]
     assert sentences(nearer)[1].endswith("node 3 on node 4.")
 
 
@@ -350,6 +353,8 @@ def test_how_many_must_collude_is_said_with_the_fewest_as_the_example():
         "Of node 0 no set of colluders learns anything exactly: noise that nobody else knows "
         "stays on all that is sent.",
     ]
+    far = {0: tuple(range(1, 9)), 1: (2, 3, 4), 2: (0, 1)}
+    assert "unless 2 to 8 nodes collude" in colluders(far, nodes=12, rule="dp")[0]
     assert colluders({2: (0, 1, 3)}, rule="dp") == [
         "Of node 2 nothing is learned exactly unless 3 nodes collude: nodes 0, 1, 3 against node 2."
     ]
