@@ -47,10 +47,13 @@ PLACES = (
     ("mnist", "cnn"),
 )
 COARSE = (0.03, 0.3, 1.0, 3.0, 10.0, 30.0)
-FINE = (0.1, 0.55, 1.7, 5.5, 17.0)
+NEAR = (5.5, 10.0, 17.0)
+"""Where noise begins to hide images: the victims that are added are attacked here."""
+BETWEEN = (0.1, 1.7)
 LOW = (0.003, 0.01)
-"""Ratios at which every image is rebuilt: a few victims show it."""
-CHANGES = (0.3, 1.0, 3.0, 10.0)
+"""Here every image is rebuilt: one victim shows it."""
+CHANGES = (1.0, 3.0, 10.0, 30.0)
+CHANGED = (("digits", "lenet"), ("digits", "mlp"), ("mnist", "lenet"))
 FEW, VICTIMS, LABELLED = 3, 6, 50
 RESTARTS = 2
 # Steps and not seconds bound a search, so that results do not depend on how busy the machine is.
@@ -72,11 +75,13 @@ class Case:
 def plan(victims: int) -> Iterator[Case]:
     """All cases, the coarse answer first; whenever it is interrupted, victims are even."""
     few, more = range(min(FEW, victims)), range(FEW, victims)
-    for some, ratios in ((few, COARSE), (few, FINE), (few, LOW)):
-        yield from _cases(some, ratios)
-    for victim, where, ratio in product(few, PLACES, CHANGES):
+    yield from _cases(few, COARSE)
+    yield from _cases(few, NEAR)
+    yield from _cases(more, NEAR)
+    for victim, where, ratio in product(few, CHANGED, CHANGES):
         yield Case(*where, "difference", ratio, victim, "likelihood")
-    yield from _cases(more, COARSE + FINE)
+    yield from _cases(few, BETWEEN)
+    yield from _cases(range(1), LOW)
 
 
 def _cases(victims: range, ratios: tuple[float, ...]) -> Iterator[Case]:
@@ -90,9 +95,9 @@ def attacks(network: str, ratio: float) -> Iterator[str]:
     yield "likelihood"
     if ratio >= 0.1:
         yield CLASS_PRIOR
-    if ratio in LOW:
-        yield from ("idlg", "dlg") if network == "lenet" else ("idlg",)
-    if network == "cnn" and 0.1 <= ratio <= 3:
+    if network == "lenet" and ratio in LOW:
+        yield from ("idlg", "dlg")
+    if network == "cnn" and ratio <= 1:
         yield "cosine"
     if network == "mlp":
         yield "svd"
@@ -164,6 +169,7 @@ def measure(victims: int = VICTIMS) -> None:
     for case in plan(victims):
         if case not in done:
             append(CURVE, run(case))
+            done.add(case)
 
 
 def measure_labels() -> None:
@@ -174,7 +180,7 @@ def measure_labels() -> None:
             continue
         settings, about, _ = place(dataset, network)
         shown = [first_gradient(settings, victim) for victim in range(LABELLED)]
-        for ratio in sorted((*LOW, *COARSE, *FINE, 100.0)):
+        for ratio in sorted({*LOW, *COARSE, *BETWEEN, *NEAR, 100.0}):
             right = [
                 int(read_label(with_noise(one, ratio, k), about) == one.labels[0, 0])
                 for k, one in enumerate(shown)
