@@ -1,9 +1,9 @@
-"""How much noise hides an image: measures docs/protection-curve.csv, and draws it.
+"""How much noise hides an image: measures docs/protection-curve.csv and protection-labels.csv.
 
 Usage: python scripts/protection_curve.py measure [VICTIMS]   goes on where it stopped
        python scripts/protection_curve.py labels              labels alone, for many more victims
-       python scripts/protection_curve.py show                tables for docs/protection.md, picture
-mnist needs LPPA_DATA. One thread, some seconds for each attack.
+mnist needs LPPA_DATA. One thread, some seconds for each attack. scripts/protection_figure.py shows
+what came out.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ PLACES = (
     ("mnist", "cnn"),
 )
 COARSE = (0.03, 0.3, 1.0, 3.0, 10.0, 30.0)
-NEAR = (5.5, 10.0, 17.0)
+FINE = (5.5, 17.0)
+NEAR = (10.0, 17.0, 30.0)
 """Where noise begins to hide images: the victims that are added are attacked here."""
-BETWEEN = (0.1, 1.7)
-LOW = (0.003, 0.01)
+OPEN = (0.003, 0.01, 0.1)
 """Here every image is rebuilt: one victim shows it."""
-CHANGES = (1.0, 3.0, 10.0, 30.0)
+CHANGES = (3.0, 10.0, 30.0)
 CHANGED = (("digits", "lenet"), ("digits", "mlp"), ("mnist", "lenet"))
 FEW, VICTIMS, LABELLED = 3, 6, 50
 RESTARTS = 2
@@ -76,12 +76,11 @@ def plan(victims: int) -> Iterator[Case]:
     """All cases, the coarse answer first; whenever it is interrupted, victims are even."""
     few, more = range(min(FEW, victims)), range(FEW, victims)
     yield from _cases(few, COARSE)
-    yield from _cases(few, NEAR)
+    yield from _cases(few, FINE)
     yield from _cases(more, NEAR)
     for victim, where, ratio in product(few, CHANGED, CHANGES):
         yield Case(*where, "difference", ratio, victim, "likelihood")
-    yield from _cases(few, BETWEEN)
-    yield from _cases(range(1), LOW)
+    yield from _cases(range(1), OPEN)
 
 
 def _cases(victims: range, ratios: tuple[float, ...]) -> Iterator[Case]:
@@ -93,9 +92,9 @@ def _cases(victims: range, ratios: tuple[float, ...]) -> Iterator[Case]:
 def attacks(network: str, ratio: float) -> Iterator[str]:
     """Which attacks are worth their time: those that do not know of noise, only where it is low."""
     yield "likelihood"
-    if ratio >= 0.1:
+    if ratio > 0.1:
         yield CLASS_PRIOR
-    if network == "lenet" and ratio in LOW:
+    if network == "lenet" and ratio in OPEN:
         yield from ("idlg", "dlg")
     if network == "cnn" and ratio <= 1:
         yield "cosine"
@@ -180,7 +179,7 @@ def measure_labels() -> None:
             continue
         settings, about, _ = place(dataset, network)
         shown = [first_gradient(settings, victim) for victim in range(LABELLED)]
-        for ratio in sorted({*LOW, *COARSE, *BETWEEN, *NEAR, 100.0}):
+        for ratio in sorted({*OPEN, *COARSE, *FINE, *NEAR, 100.0}):
             right = [
                 int(read_label(with_noise(one, ratio, k), about) == one.labels[0, 0])
                 for k, one in enumerate(shown)
@@ -191,7 +190,10 @@ def measure_labels() -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    if sys.argv[1] == "measure":
-        measure(*map(int, sys.argv[2:]))
-    elif sys.argv[1] == "labels":
-        measure_labels()
+    match sys.argv[1:]:
+        case ["measure", *victims]:
+            measure(*map(int, victims))
+        case ["labels"]:
+            measure_labels()
+        case _:
+            sys.exit(__doc__)
