@@ -66,8 +66,8 @@ class Records:
         self.audit = audit_blueprint(blueprint, hide)
         self.directory.record("audit.json", self.audit)
         grade = (self.audit["grade"], self.audit["bad"])
+        self.verdict = warning_lines(self.audit)
         if grade != self.told:
-            self.verdict = warning_lines(self.audit)
             self._say(self.verdict)
         self.told = grade
 

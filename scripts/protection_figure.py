@@ -11,11 +11,9 @@ from typing import Any
 
 from protection_curve import CURVE, LABELS, PLACES, read
 
+from lppa.coordinator.audit.grade import HIDDEN_FROM, OPEN_BELOW
 from lppa.node.attack.protection import CLASS_PRIOR
 
-OPEN_BELOW = 6.0
-HIDDEN_FROM = 30.0
-"""What docs/protection.md draws from the tables; `thresholds` tells what was measured."""
 CLEAR, RECOGNISED, LEAK, MEAN_LEAK = 6.0, 20.0, 3.0, 1.0
 """Decibels: a median gain and a PSNR that mean rebuilt; most for one image, and in the mean."""
 COLOURS = dict(zip(PLACES, ("#2166ac", "#e08214", "#b2182b", "#35978f", "#762a83"), strict=True))
