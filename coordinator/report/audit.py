@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from lppa.coordinator.audit.grade import GRADES, MEANING
 from lppa.coordinator.report.formats import clients, compact, figure, plural
 from lppa.coordinator.report.grades import grade_key, kind_of, overall_words
 from lppa.coordinator.report.heat import grade_map, too_many, value_map
 from lppa.coordinator.report.markup import Markup, join, no_wrap, scrolling, tag
-from lppa.coordinator.report.record import EXACT, MIXED, Audit, Dropout, Epsilon
+from lppa.coordinator.report.record import EXACT, MIXED, Audit, Dropout, Epsilon, Who
 
 TARGETS = {
     "g0": "first gradient g⁰",
@@ -16,17 +19,17 @@ TARGETS = {
     "telescoped": "change from first to last gradient",
 }
 SOURCES = {"table": "as measured on such networks", "run": "as measured in this run"}
-NARROW = 6  # clients up to which a map of grades fits beside another
+NARROW, BROAD = 6, 10  # clients up to which three maps fit side by side, and two
+SIDE_BY_SIDE = "charts maps"  # the class of a grid
 SILENT = "There is no noise."  # in the law
 
 
 def audit_section(audit: Audit) -> list[Markup]:
     """Verdict, grades and ε, one heat map per target, the smallest groups that see everything."""
-    boxes = [*(_grades(audit) if audit.pairs else ()), _promise(audit)]
     parts = [
         _verdict(audit),
         _dropout(audit, audit.dropout) if audit.dropout else None,
-        tag("div", boxes, class_="charts maps") if any(boxes) else None,
+        _grades(audit) if audit.pairs else _promise(audit),
         *(_values(audit) if audit.targets else ()),
         _groups(audit) if audit.smallest else None,
         _law(audit) if audit.law else None,
@@ -51,7 +54,7 @@ def _dropout(audit: Audit, told: Dropout) -> Markup:
         f"against {clients(told.attackers)}"
     )
     if told.ratio:
-        said += f", {compact(told.ratio)} × an example's share"
+        said += f", {no_wrap(f'{compact(told.ratio)} ×')} an example's share"
     if audit.grade is None or GRADES.index(told.grade) > GRADES.index(audit.grade):
         more = [f"; what is {audit.grade} anyway stays so." if audit.grade else "."]
     else:
@@ -59,17 +62,31 @@ def _dropout(audit: Audit, told: Dropout) -> Markup:
     return tag("p", tag("b", "Dropout: "), said, more, class_="dropout")
 
 
-def _grades(audit: Audit) -> list[Markup]:
-    """The first map: every pair with its grade; and what grades mean."""
-    wide = len({victim for _, victim in audit.pairs}) > NARROW and not too_many(audit.pairs)
-    note = tag("p", _share(audit), class_="note")
+def _grades(audit: Audit) -> Markup:
+    """The first map: every pair with its grade; beside it what grades mean, and ε."""
+    layout, width = _widths(audit.pairs)
     shown = tag(
         "figure",
-        tag("figcaption", tag("h4", "Who is hidden from whom"), note),
+        tag(
+            "figcaption",
+            tag("h4", "Who is hidden from whom"),
+            tag("p", _share(audit), class_="note"),
+        ),
         grade_map(audit.pairs),
-        class_="whole" if wide else None,
+        class_=width,
     )
-    return [shown, _meanings(audit)]
+    beside = [_meanings(audit), _promise(audit)]
+    if layout != SIDE_BY_SIDE and width is None:
+        beside = [tag("div", beside, class_="stack")]
+    return tag("div", shown, beside, class_=layout)
+
+
+def _widths(cells: Mapping[Who, Any]) -> tuple[str, str | None]:
+    """Classes for the grid of maps, and for a map in it: wide tables get more room."""
+    victims = len({victim for _, victim in cells})
+    if victims <= NARROW or too_many(cells):
+        return SIDE_BY_SIDE, None
+    return f"{SIDE_BY_SIDE} broad", None if victims <= BROAD else "whole"
 
 
 def _share(audit: Audit) -> str:
@@ -99,27 +116,38 @@ def _meanings(audit: Audit) -> Markup:
 
 def _values(audit: Audit) -> list[Markup]:
     """A map for each target, below what its words mean."""
-    size = "" if audit.scale is None else f" = {compact(audit.scale)}"
-    legend = tag(
-        "p",
-        "Noise left on the best estimate of each target: ",
-        tag("span", EXACT, class_="key leak"),
-        " none, the attacker computes it · ",
-        tag("span", "3.5", class_="key some"),
-        f" its standard deviation, in units of {audit.unit}{size} · ",
-        tag("span", MIXED, class_="key none"),
-        " it cannot be told apart from others' by linear means",
-        class_="note",
-    )
+    layout, width = _widths(audit.cells[audit.targets[0]])
     maps = [
         tag(
             "figure",
             tag("figcaption", tag("h4", TARGETS.get(target, target))),
             value_map(TARGETS.get(target, target), audit.cells[target]),
+            class_=width,
         )
         for target in audit.targets
     ]
-    return [legend, tag("div", maps, class_="charts maps")]
+    return [_words(audit), tag("div", maps, class_=layout)]
+
+
+def _words(audit: Audit) -> Markup:
+    """What stands in the maps of the targets, as far as it does."""
+    found = [value for of in audit.cells.values() for value in of.values()]
+    number = next((compact(value) for value in found if not isinstance(value, str)), None)
+    size = "" if audit.scale is None else f" = {compact(audit.scale)}"
+    known = [
+        (EXACT if EXACT in found else None, "leak", "none, the attacker computes it"),
+        (number, "some", f"its standard deviation, in units of {audit.unit}{size}"),
+        (
+            MIXED if MIXED in found else None,
+            "none",
+            "cannot be told apart from others' by linear means",
+        ),
+    ]
+    shown = [
+        [" · " if k else " ", tag("span", word, class_=f"key {kind}"), f" {said}"]
+        for k, (word, kind, said) in enumerate(part for part in known if part[0])
+    ]
+    return tag("p", "Noise left on the best estimate of each target:", shown, class_="note")
 
 
 def _promise(audit: Audit) -> Markup | None:
@@ -144,7 +172,7 @@ def _epsilon(told: Epsilon) -> Markup:
         tag("tr", tag("th", name, scope="row"), [tag("td", no_wrap(value)) for value in values])
         for name, *values in rows
     ]
-    heads = [tag("th", name, scope="col") for name in ("against any group", "ε", "δ")]
+    heads = [tag("th", name, scope="col") for name in ("whoever colludes", "ε", "δ")]
     table = tag("table", tag("thead", tag("tr", heads)), tag("tbody", lines), class_="epsilon")
     why = tag("p", "Later gradients are sent without fresh noise.", class_="note")
     return join([scrolling(table), why if told.run is None else None])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lppa.coordinator.report.formats import compact
-from lppa.coordinator.report.markup import Markup, tag
+from lppa.coordinator.report.markup import Markup, no_wrap, tag
 from lppa.coordinator.report.record import Audit, Pair
 
 KINDS = {"open": "bad", "weak": "fair", "hidden": "good"}  # classes of the style
@@ -43,4 +43,4 @@ def reason(audit: Audit) -> str:
         return "nothing is learned exactly, and there are no examples to hide"
     if pair.ratio is None:
         return "others' gradients alone are in the way, no fresh noise"
-    return f"noise {compact(pair.ratio)} × an example's share, against one curious client"
+    return f"noise {no_wrap(f'{compact(pair.ratio)} ×')} an example's share, for one curious client"

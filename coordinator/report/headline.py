@@ -165,7 +165,9 @@ def comparison(runs: Sequence[RunRecord], names: Sequence[str]) -> Markup:
     ]
     cost = tag("th", f"accuracy against {names[0]}", scope="row")
     rows.append(tag("tr", cost, [tag("td", no_wrap(value)) for value in against_first(runs)]))
-    for name in dict.fromkeys(name for column in columns for name in column):
+    # In the order of the run that has most: what the first has not does not come last.
+    longest = sorted(columns, key=len, reverse=True)
+    for name in dict.fromkeys(name for column in longest for name in column):
         known = [column.get(name, Figure(name, MISSING)) for column in columns]
         same = len({one.note for one in known}) == 1  # a note that is no news
         cells = [

@@ -49,7 +49,8 @@ dd.note { font-weight: 400; font-size: .82rem; }
 .charts, .gallery { display: grid; gap: 12px;
   grid-template-columns: repeat(auto-fill, minmax(min(340px, 100%), 1fr)); align-items: start; }
 .maps { grid-template-columns: repeat(auto-fill, minmax(min(340px, 100%), 1fr)); }
-.gallery { grid-template-columns: repeat(auto-fill, minmax(min(520px, 100%), 1fr)); }
+.gallery, .broad { grid-template-columns: repeat(auto-fill, minmax(min(520px, 100%), 1fr)); }
+.stack { display: grid; gap: 12px; }
 figure { display: flex; flex-direction: column; gap: 8px; }
 .charts > figure { height: 100%; }
 figcaption p { margin: 2px 0 0; }
@@ -122,7 +123,9 @@ tbody th { font-weight: 400; color: var(--muted); white-space: nowrap; }
 .mark { display: block; font-size: .85rem; }
 .heat { margin: 0 auto; font-size: .82rem; }
 .heat th, .heat td { text-align: center; padding: 4px 3px;
-  min-width: 36px; border: 2px solid var(--surface); white-space: nowrap; }
+  min-width: 36px; border: 2px solid var(--surface); white-space: nowrap;
+  vertical-align: middle; }
+@media (max-width: 480px) { .heat th, .heat td { padding: 4px 1px; } }
 .heat caption { caption-side: bottom; padding-top: 4px; white-space: nowrap; }
 .heat td { border-radius: 4px; }
 .leak { background: var(--leak); color: #fff; font-weight: 600; }

@@ -162,6 +162,7 @@ def test_several_runs_have_rows_for_grade_and_epsilon(made_up):
     assert [cell[0] for cell in grades] == ["hidden", "open,", "weak"]
     assert [kind in html for kind in ('"good">hidden<', '"fair">weak<')] == [True, True]
     assert [cell[0] for cell in row(html, "ε, whole run")] == ["–", "–", "4.69"]
+    assert html.index(">ε, whole run<") < html.index(">consensus distance<")
     assert "ε, whole run" not in page_of(*runs[:2])
 
 
@@ -232,3 +233,23 @@ def test_noise_of_ones_own_alone_is_counted_in_its_own_unit(made_up):
     run = made_up().begin().graded("hidden", 50.0, beta=0.0, beta_own=0.02)
     assert (audit_of(run).unit, audit_of(run).scale) == ("β_own", 0.02)
     assert "in units of β_own = 0.02" in page_of(run)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "classes"), [(6, {"charts maps"}), (8, {"charts maps broad"}), (12, {"whole"})]
+)
+def test_a_map_of_more_clients_has_more_room(made_up, nodes, classes):
+    html = page_of(made_up(nodes=nodes).begin().graded("weak", 5.0))
+    assert classes <= set(re.findall(r'class="([^"]*)"', html))
+    assert ('<div class="stack">' in html) == (nodes == 8)
+
+
+def test_only_words_that_stand_in_the_maps_are_explained(made_up):
+    def legend(run):
+        found = re.search(r'<p class="note">Noise left on the best estimate.*?</p>', page_of(run))
+        return re.findall(r'<span class="key (\w+)">', found.group())
+
+    assert legend(made_up("all").begin().audited()) == ["leak", "some", "none"]
+    assert legend(made_up("numbers").begin().graded("weak", 5.0)) == ["some", "none"]
+    silent = {"g0": "exact", "g1": "mixed", "change": "mixed", "ratio": 0.0, "grade": "open"}
+    assert legend(made_up("silent").begin().audited(silent)) == ["leak", "none"]
