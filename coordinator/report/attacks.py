@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 
 from lppa.coordinator.report.formats import clients, figure, percent, plural, seconds
+from lppa.coordinator.report.grades import grade_key, words_of
 from lppa.coordinator.report.markup import Markup, scrolling, tag
 from lppa.coordinator.report.pixels import embedded, png_width
-from lppa.coordinator.report.record import Attack
+from lppa.coordinator.report.record import Attack, Audit
 
 # name in the files, name on the page, and how it is written
 SCORES = (
@@ -25,13 +26,17 @@ CLEARLY = 0.75  # a label histogram whose error is below so much of a guess's te
 
 
 def gallery(
-    attacks: Sequence[Attack], pictures: Sequence[tuple[str, bytes]], classes: int | None = None
+    attacks: Sequence[Attack],
+    pictures: Sequence[tuple[str, bytes]],
+    classes: int | None = None,
+    audit: Audit | None = None,
 ) -> list[Markup]:
     """Each attack with its picture and its scores, then the pictures over several attacks.
 
-    `classes` is how many labels there are to guess from, where that is known.
+    `classes` is how many labels there are to guess from, where that is known; what the audit says
+    of the same clients stands beside each result, whether the two agree or not.
     """
-    shown = [_attack(attack, classes) for attack in attacks]
+    shown = [_attack(attack, classes, audit) for attack in attacks]
     shown += [
         tag(
             "figure",
@@ -44,7 +49,7 @@ def gallery(
     return [tag("div", shown, class_="gallery")]
 
 
-def _attack(attack: Attack, classes: int | None) -> Markup:
+def _attack(attack: Attack, classes: int | None, audit: Audit | None) -> Markup:
     by = clients(attack.attackers) if attack.attackers else "somebody"
     against = "" if attack.victim is None else f" against client {attack.victim}"
     when = "" if attack.round is None else f", round {attack.round}"
@@ -57,11 +62,21 @@ def _attack(attack: Attack, classes: int | None) -> Markup:
         "figure",
         tag("figcaption", tag("h4", attack.name), tag("p", f"{by}{against}{when}", class_="note")),
         picture,
-        tag("p", *_judged(attack, classes)),
+        tag("p", *_judged(attack, classes), _audited(attack, audit)),
         _scores(attack),
         tag("p", _effort(attack), class_="note"),
         class_=_size(attack.picture),
     )
+
+
+def _audited(attack: Attack, audit: Audit | None) -> list[str | Markup] | None:
+    """The audit's word on the same attackers and the same client."""
+    if audit is None or not audit.pairs or attack.victim is None or not attack.attackers:
+        return None
+    pair = audit.pairs.get((tuple(sorted(attack.attackers)), attack.victim))
+    if pair is None:
+        return [" ", tag("span", "audit: these were not looked at", class_="key none")]
+    return [" ", grade_key(pair.grade, f"audit: {words_of(pair)}")]
 
 
 def _picture(image: bytes, alt: str) -> Markup:

@@ -28,6 +28,11 @@ def figure(value: float | None) -> str:
     return f"{mantissa:g} × {power_of_ten(exponent)}"
 
 
+def compact(value: float) -> str:
+    """Three digits that matter in as few letters as a cell has room for: never 0.00."""
+    return f"{value:,.0f}" if 999.5 <= value < 1e5 else f"{value:.3g}"
+
+
 def power_of_ten(exponent: int) -> str:
     """10⁻⁷."""
     return "10" + str(exponent).translate(RAISED)

@@ -10,22 +10,24 @@ from typing import Any
 from lppa.coordinator.display import in_bytes
 from lppa.coordinator.metrics import EPSILON, rounding_bound
 from lppa.coordinator.report.formats import MISSING, figure, percent, plural, seconds
+from lppa.coordinator.report.grades import kind_of, overall_words, reason
 from lppa.coordinator.report.markup import Markup, join, no_wrap, scrolling, tag
-from lppa.coordinator.report.record import COMPLETED, RUNNING, RunRecord
+from lppa.coordinator.report.record import COMPLETED, DOUBTFUL, RUNNING, Audit, RunRecord
 from lppa.coordinator.report.values import whole
 
-MOST_LETTERS = 11
+MOST_LETTERS = 10
+NOT_SOUND = "it came to its end, but is not what it seems"
 MEASURED = "‖Σγ − Σg‖ ÷ scale"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure with what stands below it; a bad one is red."""
+    """One figure with what stands below it; `kind` colours it: bad red, fair amber, good green."""
 
     name: str
     value: str
     note: str = ""
-    bad: bool = False
+    kind: str = ""
 
 
 def figures(run: RunRecord) -> list[Figure]:
@@ -44,16 +46,24 @@ def figures(run: RunRecord) -> list[Figure]:
         shown.append(Figure("test accuracy", percent(mean, 2), spread))
     shown += [
         Figure("test loss", figure(loss.mean if loss else None), "mean over clients"),
+        *(protection(run.audit) if run.audit else []),
         Figure("consensus distance", figure(last.consensus), "0: one model"),
         conservation(run),
         Figure("noise ÷ gradient", figure(last.ratio), "norms, mean over clients"),
         Figure("sent by all", _sent(run, "state"), f"state; noise {_sent(run, 'noise')}"),
         Figure("time", seconds(run.seconds.get("total")), _pace(run)),
     ]
-    if run.audit:
-        found = "exact leak" if run.audit.bad else "no exact leak"
-        note = "to a single client, by linear means"
-        shown.append(Figure("audit", found, note, run.audit.bad))
+    return shown
+
+
+def protection(audit: Audit) -> list[Figure]:
+    """The audit's grade, and the ε of the whole run where one is stated."""
+    shown = [Figure("audit grade", overall_words(audit), reason(audit), kind_of(audit.grade))]
+    if audit.epsilon:
+        told = audit.epsilon
+        note = f"δ {no_wrap(figure(told.delta))}; one release ε {no_wrap(figure(told.release))}"
+        value = "none" if told.run is None else figure(told.run)
+        shown.append(Figure("ε, whole run", value, note))
     return shown
 
 
@@ -71,7 +81,7 @@ def conservation(run: RunRecord) -> Figure:
         why = f"the clients' own noise stays in the sum; rounding explains up to {explained} only"
         return Figure(name, value, f"{MEASURED}; {why}")
     why = f"more than rounding explains, which is {explained}"
-    return Figure(name, value, f"{MEASURED}; {why}", bad=True)
+    return Figure(name, value, f"{MEASURED}; {why}", "bad")
 
 
 def _steps(run: RunRecord) -> int:
@@ -103,7 +113,7 @@ def cards(run: RunRecord) -> Markup:
         tag(
             "div",
             tag("dt", one.name),
-            tag("dd", _unbroken(one.value), class_="bad" if one.bad else None),
+            tag("dd", _unbroken(one.value), class_=one.kind or None),
             tag("dd", one.note, class_="note"),
         )
         for one in figures(run)
@@ -155,13 +165,15 @@ def comparison(runs: Sequence[RunRecord], names: Sequence[str]) -> Markup:
     ]
     cost = tag("th", f"accuracy against {names[0]}", scope="row")
     rows.append(tag("tr", cost, [tag("td", no_wrap(value)) for value in against_first(runs)]))
-    for name in dict.fromkeys(name for column in columns for name in column):
+    # In the order of the run that has most: what the first has not does not come last.
+    longest = sorted(columns, key=len, reverse=True)
+    for name in dict.fromkeys(name for column in longest for name in column):
         known = [column.get(name, Figure(name, MISSING)) for column in columns]
         same = len({one.note for one in known}) == 1  # a note that is no news
         cells = [
             tag(
                 "td",
-                tag("span", no_wrap(one.value), class_="bad" if one.bad else None),
+                tag("span", no_wrap(one.value), class_=one.kind or None),
                 None if same else [tag("br"), tag("small", one.note)],
             )
             for one in known
@@ -224,5 +236,5 @@ def state(run: RunRecord) -> tuple[str, str]:
     """How a run stands: a kind for its colour, and words."""
     if run.status == RUNNING:
         return RUNNING, "no end on record: still running, or stopped without a word"
-    reason = f": {run.reason}" if run.reason else ""
-    return run.status, f"{run.status}{reason}"
+    why = run.reason or (NOT_SOUND if run.status == DOUBTFUL else "")
+    return run.status, f"{run.status}: {why}" if why else run.status

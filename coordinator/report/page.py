@@ -58,7 +58,7 @@ def render_main(runs: Sequence[RunRecord]) -> Markup:
             _each(runs, names, "What a curious client can learn", lambda run: run.audit
                   and audit_section(run.audit)),
             _each(runs, names, "Attacks", lambda run: (run.attacks or run.pictures)
-                  and gallery(run.attacks, run.pictures, run.classes)),
+                  and gallery(run.attacks, run.pictures, run.classes, run.audit)),
             tag("section", [settings_table(run, f"settings-{k}") for k, run in enumerate(runs)]),
         ]
     )  # fmt: skip

@@ -13,6 +13,8 @@ from lppa.coordinator.report.markup import Markup, tag
 
 BLUE = (42, 120, 214)
 RED = (208, 59, 59)
+AMBER = (240, 170, 40)
+GREEN = (60, 160, 100)
 
 
 def encode_png(rgba: np.ndarray) -> bytes:

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any
 
-from lppa.coordinator.report.record import Attack, Audit
+from lppa.coordinator.audit.grade import GRADES, worst
+from lppa.coordinator.report.record import (
+    EXACT,
+    MIXED,
+    Attack,
+    Audit,
+    Dropout,
+    Epsilon,
+    Hidden,
+    Pair,
+    Who,
+)
 from lppa.coordinator.report.values import (
     Files,
     ids,
@@ -35,32 +47,129 @@ def read_audit(content: Any) -> Audit | None:
     """audit.json; None if there is nothing in it."""
     known = mapping(content)
     targets = texts(known.get("targets"))
-    cells: dict[str, dict[tuple[tuple[int, ...], int], float | None]] = {t: {} for t in targets}
-    for pair in items(known.get("pairs")):
-        attackers, victim = ids(mapping(pair).get("attackers")), whole(mapping(pair).get("victim"))
+    cells: dict[str, dict[Who, float | str]] = {t: {} for t in targets}
+    pairs: dict[Who, Pair] = {}
+    for pair in map(mapping, items(known.get("pairs"))):
+        attackers, victim = ids(pair.get("attackers")), whole(pair.get("victim"))
         if not attackers or victim is None:
             continue
-        for target in targets:
-            value = pair.get(target, "missing")
-            if value == "exact" or value is None or positive(value) is not None:
-                cells[target][attackers, victim] = 0.0 if value == "exact" else value
-    smallest = {
-        int(victim): ids(group) or None
-        for victim, group in mapping(known.get("smallest")).items()
-        if victim.isdecimal() and len(victim) < 10
-    }
+        who, values = (tuple(sorted(attackers)), victim), read_values(pair, targets)
+        for target, value in values.items():
+            cells[target][who] = value
+        found = read_pair(pair, EXACT in values.values())
+        if found:
+            pairs[who] = found
     verdict = texts(known.get("verdict"))
     if not verdict and not any(cells.values()):
         return None
+    exact = known.get("bad") is True or any(EXACT in of.values() for of in cells.values())
+    unit, scale = unit_of(known)
     return Audit(
         targets=tuple(t for t in targets if cells[t]),
         cells=cells,
-        smallest=dict(sorted(smallest.items())),
+        smallest=read_smallest(known),
         verdict=verdict,
         advice=text(known.get("advice")),
-        bad=known.get("bad") is True,
+        exact=exact,
         law=texts(known.get("law")),
+        grade="open" if exact else overall(grade_in(known), pairs.values()),
+        pairs=pairs,
+        hide=read_hidden(mapping(known.get("hide"))),
+        thresholds=read_thresholds(mapping(known.get("thresholds"))),
+        dropout=read_dropout(mapping(known.get("dropout"))),
+        epsilon=read_epsilon(mapping(known.get("epsilon"))),
+        unit=unit,
+        scale=scale,
     )
+
+
+def read_values(pair: dict[str, Any], targets: Iterable[str]) -> dict[str, float | str]:
+    """By target what a pair's attackers learn; nonsense is left out, and never taken for safe."""
+    values = {}
+    for target in targets:
+        value = pair.get(target, "missing")
+        if value is None or value == MIXED:  # null in older files
+            values[target] = MIXED
+        elif value == EXACT:
+            values[target] = EXACT
+        elif positive(value) is not None:
+            values[target] = positive(value) or EXACT
+    return values
+
+
+def read_pair(pair: dict[str, Any], exact: bool) -> Pair | None:
+    """A pair's grade; what is learned exactly is open, whatever else stands there.
+
+    None where there is no grade, as in older files.
+    """
+    if exact and "grade" in pair:
+        return Pair("open", 0.0, exact=True)
+    grade = grade_in(pair)
+    return None if grade is None else Pair(grade, positive(pair.get("ratio")))
+
+
+def grade_in(content: dict[str, Any]) -> str | None:
+    """One of the three words."""
+    grade = content.get("grade")
+    return grade if grade in GRADES else None
+
+
+def overall(grade: str | None, pairs: Iterable[Pair]) -> str | None:
+    """The lowest of all grades; nothing is hidden that the audit as a whole does not call so."""
+    found = worst([*([grade] if grade else []), *(pair.grade for pair in pairs)])
+    return None if found == "hidden" and grade != "hidden" else found
+
+
+def read_smallest(content: dict[str, Any]) -> dict[int, tuple[int, ...] | None]:
+    """By client the smallest group that learns something exactly; None where there is none."""
+    smallest = {
+        int(victim): ids(group) or None
+        for victim, group in mapping(content.get("smallest")).items()
+        if victim.isdecimal() and len(victim) < 10
+    }
+    return dict(sorted(smallest.items()))
+
+
+def unit_of(content: dict[str, Any]) -> tuple[str, float | None]:
+    """What deviations are counted in: β, or β_own where there is no other noise."""
+    beta, own = positive(content.get("beta")), positive(content.get("beta_own"))
+    if content.get("rule") == "lppa" and beta == 0 and own:
+        return "β_own", own
+    return "β", beta or None
+
+
+def read_hidden(content: dict[str, Any]) -> Hidden | None:
+    """What is to be hidden; None where there is nothing."""
+    rms = positive(content.get("rms"))
+    if rms is None:
+        return None
+    return Hidden(rms, text(content.get("source")), whole(content.get("examples"), 1))
+
+
+def read_thresholds(content: dict[str, Any]) -> tuple[float, float] | None:
+    """Between which ratios a pair is weak."""
+    low, high = (positive(content.get(name)) for name in ("open_below", "hidden_from"))
+    return None if low is None or high is None else (low, high)
+
+
+def read_dropout(content: dict[str, Any]) -> Dropout | None:
+    """What a departure leaves; None unless the file tells all of it."""
+    victim, gone = whole(content.get("victim")), whole(content.get("gone"))
+    attackers, grade = ids(content.get("attackers")), grade_in(content)
+    left = positive(content.get("noise"))
+    noise = EXACT if left == 0 or content.get("noise") == EXACT else left
+    if None in (victim, gone, grade, noise) or not attackers:
+        return None
+    return Dropout(victim, gone, attackers, noise, positive(content.get("ratio")), grade)
+
+
+def read_epsilon(content: dict[str, Any]) -> Epsilon | None:
+    """A guarantee; None where none is stated."""
+    release, delta = positive(content.get("release")), positive(content.get("delta"))
+    if release is None or delta is None:
+        return None
+    run, releases = positive(content.get("run")), whole(content.get("releases"), 1)
+    return Epsilon(release, run, delta, releases)
 
 
 def read_attacks(files: Files) -> tuple[tuple[Attack, ...], tuple[tuple[str, bytes], ...]]:

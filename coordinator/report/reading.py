@@ -14,6 +14,7 @@ import numpy as np
 from lppa.coordinator.report.privacy_files import read_attacks, read_audit
 from lppa.coordinator.report.record import (
     COMPLETED,
+    DOUBTFUL,
     PHASES,
     RUNNING,
     Graph,
@@ -35,7 +36,7 @@ from lppa.coordinator.report.values import (
 from lppa.protocol.errors import WrongUse
 
 MARKS = ("config.json", "summary.json", "history.jsonl", "metrics.jsonl")
-STATUSES = (COMPLETED, "doubtful", "failed", "interrupted")
+STATUSES = (COMPLETED, DOUBTFUL, "failed", "interrupted")
 
 
 def read_run(folder: Path) -> RunRecord:

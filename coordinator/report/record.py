@@ -12,9 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from lppa.coordinator.audit.grade import GRADES
+
 PHASES = ("compute", "exchange", "eval")
 RUNNING = "running"  # there is no summary.json yet
 COMPLETED = "completed"
+DOUBTFUL = "doubtful"  # came to its end, but something is wrong
+EXACT, MIXED = "exact", "mixed"  # mixed: cannot be told apart from others' by linear means
+
+Who = tuple[tuple[int, ...], int]  # attackers, and the client that they attack
 
 
 @dataclass(frozen=True)
@@ -59,17 +65,76 @@ class Graph:
 
 
 @dataclass(frozen=True)
+class Pair:
+    """How well one client is hidden from others that pool what they know.
+
+    `ratio` is the noise in their way over the size of what they want, None where there is none.
+    """
+
+    grade: str
+    ratio: float | None
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What is to be hidden: the size of an example's share of a gradient, and where it is from."""
+
+    rms: float
+    source: str | None = None
+    examples: int | None = None
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """What is left of a client's noise, in units of β or EXACT, when one neighbour leaves."""
+
+    victim: int
+    gone: int
+    attackers: tuple[int, ...]
+    noise: float | str
+    ratio: float | None
+    grade: str
+
+
+@dataclass(frozen=True)
+class Epsilon:
+    """(ε, δ) of one release and of so many; `run` is None where none holds for all of them."""
+
+    release: float
+    run: float | None
+    delta: float
+    releases: int | None = None
+
+
+@dataclass(frozen=True)
 class Audit:
-    """What linear attackers learn. A cell: least standard deviation in β, 0.0 if exact, None if
-    the target cannot be estimated at all."""
+    """What linear attackers learn. A cell: least standard deviation in β, EXACT, or MIXED.
+
+    `grade` is None where the file has none; green is for hidden only.
+    """
 
     targets: tuple[str, ...]
-    cells: Mapping[str, Mapping[tuple[tuple[int, ...], int], float | None]]
+    cells: Mapping[str, Mapping[Who, float | str]]
     smallest: Mapping[int, tuple[int, ...] | None]
     verdict: tuple[str, ...]
     advice: str | None
-    bad: bool
+    exact: bool
     law: tuple[str, ...] = ()
+    grade: str | None = None
+    pairs: Mapping[Who, Pair] = field(default_factory=dict)
+    hide: Hidden | None = None
+    thresholds: tuple[float, float] | None = None  # open below the first, hidden from the second
+    dropout: Dropout | None = None
+    epsilon: Epsilon | None = None
+    unit: str = "β"
+    scale: float | None = None  # of that unit
+
+    @property
+    def worst(self) -> Pair | None:
+        """The pair that is hidden least; None where no pair has a grade."""
+        pairs = self.pairs.values()
+        return min(pairs, key=lambda p: (GRADES.index(p.grade), p.ratio or 0.0), default=None)
 
 
 @dataclass(frozen=True)

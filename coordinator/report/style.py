@@ -9,6 +9,8 @@ STYLE = """
   --run5: #5746c0; --run6: #0b7f8c; --run7: #b3372f;
   --phase0: #2a78d6; --phase1: #e08a3c; --phase2: #7fb89f;
   --bad: #b3261e; --bad-back: #fbe9e7; --good: #1b6e3c; --good-back: #e6f4ea;
+  --fair: #875500; --fair-back: #fdf2da; --weak: #ffd27d; --on-weak: #4a3000;
+  --hidden: #cfead8; --on-hidden: #0f4f29;
   --edge0: #a9a8a0; --edge1: #8494b8; --edge2: #4a63a8; --edge3: #1d2f6f; --on-run0: #fff;
   --heat: 42, 120, 214; --leak: #c5362e; }
 @media (prefers-color-scheme: dark) { :root {
@@ -17,8 +19,10 @@ STYLE = """
   --run5: #9d90f0; --run6: #45b9c6; --run7: #ee7a70;
   --phase0: #4d92e8; --phase1: #d98a45; --phase2: #7fb89f;
   --bad: #ff9d94; --bad-back: #3d1f1c; --good: #86d6a4; --good-back: #18331f;
+  --fair: #f0c060; --fair-back: #382c12; --weak: #8a6100; --on-weak: #fff;
+  --hidden: #1d5230; --on-hidden: #d2f5dd;
   --edge0: #6b6a64; --edge1: #7d8bab; --edge2: #a3b6e6; --edge3: #e4ebff; --on-run0: #10100e;
-  --heat: 90, 157, 240; --leak: #d3493f; } }
+  --heat: 90, 157, 240; --leak: #c9423a; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink);
   font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
@@ -41,11 +45,12 @@ p { margin: 0 0 8px; overflow-wrap: anywhere; }
 dt { color: var(--muted); font-size: .85rem; }
 dd { margin: 0; font-size: 1.3rem; font-weight: 600; line-height: 1.3; }
 dd.note { font-weight: 400; font-size: .82rem; }
-.bad { color: var(--bad); }
+.bad { color: var(--bad); } .fair { color: var(--fair); } .good { color: var(--good); }
 .charts, .gallery { display: grid; gap: 12px;
   grid-template-columns: repeat(auto-fill, minmax(min(340px, 100%), 1fr)); align-items: start; }
 .maps { grid-template-columns: repeat(auto-fill, minmax(min(340px, 100%), 1fr)); }
-.gallery { grid-template-columns: repeat(auto-fill, minmax(min(520px, 100%), 1fr)); }
+.gallery, .broad { grid-template-columns: repeat(auto-fill, minmax(min(520px, 100%), 1fr)); }
+.stack { display: grid; gap: 12px; }
 figure { display: flex; flex-direction: column; gap: 8px; }
 .charts > figure { height: 100%; }
 figcaption p { margin: 2px 0 0; }
@@ -114,20 +119,31 @@ tbody th { font-weight: 400; color: var(--muted); white-space: nowrap; }
 .figures small { font-weight: 400; }
 /* The names of the rows stay where they are while the runs scroll by. */
 .figures th:first-child { position: sticky; left: 0; background: var(--page); }
-.ended.failed, .ended.interrupted, .mark { color: var(--bad); font-weight: 600; }
+.ended.failed, .ended.doubtful, .ended.interrupted, .mark { color: var(--bad); font-weight: 600; }
 .mark { display: block; font-size: .85rem; }
 .heat { margin: 0 auto; font-size: .82rem; }
 .heat th, .heat td { text-align: center; padding: 4px 3px;
-  min-width: 36px; border: 2px solid var(--surface); white-space: nowrap; }
-.heat caption { caption-side: bottom; padding-top: 4px; }
+  min-width: 36px; border: 2px solid var(--surface); white-space: nowrap;
+  vertical-align: middle; }
+@media (max-width: 480px) { .heat th, .heat td { padding: 4px 1px; } }
+.heat caption { caption-side: bottom; padding-top: 4px; white-space: nowrap; }
 .heat td { border-radius: 4px; }
 .leak { background: var(--leak); color: #fff; font-weight: 600; }
 .some { background: rgba(var(--heat), calc(.1 + .45 * var(--share, .6))); }
 .none { color: var(--muted); background: rgba(128, 128, 128, .12); }
 .key { display: inline-block; padding: 0 6px; border-radius: 4px; color: var(--ink); }
 .key.leak { color: #fff; }
-.verdict { border-left: 5px solid var(--good); margin-bottom: 12px; }
-.verdict.bad { border-left-color: var(--bad); }
+.grade.bad { background: var(--leak); color: #fff; }
+.grade.fair { background: var(--weak); color: var(--on-weak); }
+.grade.good { background: var(--hidden); color: var(--on-hidden); }
+.key.grade { font-weight: 600; box-shadow: inset 0 0 0 1px #0003; }
+.heat small { display: block; color: inherit; font-size: inherit; }
+.meanings { list-style: none; margin: 0; padding: 0; } .meanings li { margin-bottom: 6px; }
+.verdict { border-left-width: 5px; margin-bottom: 12px; color: var(--ink); }
+.verdict.bad { border-color: var(--bad); background: var(--bad-back); }
+.verdict.fair { border-color: var(--fair); background: var(--fair-back); }
+.verdict.good { border-color: var(--good); background: var(--good-back); }
+.maps { margin-bottom: 12px; }
 .verdict p:last-child { margin: 0; }
 .leaks { color: var(--bad); } .holds { color: var(--good); }
 .attention { color: var(--bad); background: var(--bad-back); border: 2px solid var(--bad);

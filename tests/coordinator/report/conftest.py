@@ -124,25 +124,47 @@ class MadeUp:
         self.json("summary.json", {**summary, **more})
         return self
 
-    def audited(self) -> MadeUp:
-        """audit.json."""
+    def audited(self, pair: dict[str, Any] | None = None, **more: Any) -> MadeUp:
+        """audit.json; `pair` is what all pairs find, by default a change exactly."""
+        exact = {"g0": 3.46, "g1": "mixed", "change": "exact", "ratio": 0.0, "grade": "open"}
         pairs = [
-            {"attackers": [a], "victim": v, "g0": 3.46, "g1": None, "change": "exact"}
+            {"attackers": [a], "victim": v, **(exact if pair is None else pair)}
             for a in range(self.nodes)
             for v in range(self.nodes)
             if a != v
         ]
         found = {
+            "rule": self.rule,
+            "beta": 0.01,
+            "beta_own": 0.0,
             "targets": ["g0", "g1", "change"],
             "pairs": pairs,
+            "hide": {"rms": 0.00065, "source": "run", "examples": 287},
+            "thresholds": {"open_below": 3.0, "hidden_from": 20.0},
+            "grade": "open",
+            "dropout": {
+                "victim": 0,
+                "gone": 1,
+                "attackers": [2],
+                "noise": 2.8284271,
+                "ratio": 40.6005,
+                "grade": "hidden",
+            },
+            "epsilon": {"release": 0.3125, "run": 4.6875, "delta": 0.0, "releases": 15},
             "smallest": {"0": [1], "1": [0, 2], "2": None},
             "law": ["A node's noise difference has a law."],
             "verdict": ["Node 1 learns the change of node 0's gradient exactly."],
             "advice": "use --noise-every 1",
             "bad": True,
         }
-        self.json("audit.json", found)
+        self.json("audit.json", {**found, **more})
         return self
+
+    def graded(self, grade: str, ratio: float | None, **more: Any) -> MadeUp:
+        """audit.json with nothing exact, where all pairs have this grade."""
+        values = {"g0": 3.46, "g1": "mixed", "change": 1.4284985e-05}
+        pair = {**values, "ratio": ratio, "grade": grade}
+        return self.audited(pair, grade=grade, bad=False, **more)
 
     def attacked(self) -> MadeUp:
         """Two attacks, one with a score and a picture, and a picture of both."""

@@ -22,6 +22,7 @@ CHARTS = {
     "Topology",
     "Weights",
     "Data partition",
+    "Audit grade",
     "Audit",
 }
 # The contrast of a text with what is behind it, as the accessibility guidelines define it.
@@ -37,7 +38,8 @@ const behind = element => {
     if (!/, 0\\)$/.test(colour)) return colour;
   }
 };
-return [...document.querySelectorAll("h1, h2, h3, p, dt, dd, th, summary, .status, li")]
+return [...document.querySelectorAll(`h1, h2, h3, p, dt, dd, th, summary, .status, li, .grade,
+    .grade small, .leak, .verdict p`)]
   .filter(e => e.getClientRects().length).map(e => {
     const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => y - x);
     return [(a + 0.05) / (b + 0.05), e.outerHTML.slice(0, 80)];
@@ -107,6 +109,22 @@ def pages(made_up, tmp_path):
     write_page([read_run(one.folder)], tmp_path / "single.html")
     write_page([read_run(run.folder) for run in (one, two)], tmp_path / "both.html")
     return [(tmp_path / name).as_uri() for name in ("single.html", "both.html")]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_each_grade_has_a_colour_that_can_be_read(chromium, made_up, tmp_path, scheme):
+    seen = set()
+    for grade, ratio in (("open", 1e-7), ("weak", 5.0), ("hidden", 23976.0)):
+        run = made_up(grade).begin().graded(grade, ratio).attacked()
+        write_page([read_run(run.folder)], tmp_path / f"{grade}.html")
+        show(chromium, (tmp_path / f"{grade}.html").as_uri(), 360, scheme)
+        worst, where = chromium.execute_script(CONTRAST)
+        assert worst >= 4.5, where
+        assert chromium.execute_script("return document.documentElement.scrollWidth") <= 360
+        colours = "return ['.verdict', 'td.grade'].map(s => "
+        colours += "getComputedStyle(document.querySelector(s)).backgroundColor)"
+        seen |= set(chromium.execute_script(colours))
+    assert len(seen) == 6
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -35,8 +35,8 @@ def test_a_whole_run_is_read_with_all_its_figures(made_up):
     assert last.gradient.mean == 2.0
     assert run.graph.W.shape == (3, 3)
     assert run.partition[0] == (10, 0, 5)
-    assert run.audit.cells["change"][(1,), 0] == 0.0
-    assert run.audit.cells["g1"][(1,), 0] is None
+    assert run.audit.cells["change"][(1,), 0] == "exact"
+    assert run.audit.cells["g1"][(1,), 0] == "mixed"
     assert [attack.name for attack in run.attacks] == ["difference/dlg", "naive/idlg"]
     assert [name for name, _ in run.pictures] == ["curves.png"]
     assert run.problems == ()
@@ -153,7 +153,7 @@ def test_a_cell_of_the_audit_that_is_nonsense_is_not_taken_for_safe(made_up):
     run.json("audit.json", with_junk(run.files["audit.json"], ("pairs", 0, "change"), -1))
     cells = read_run(run.folder).audit.cells["change"]
     assert ((0,), 1) not in cells
-    assert cells[(1,), 0] == 0.0
+    assert cells[(1,), 0] == "exact"
 
 
 def test_a_result_cannot_name_a_picture_outside_of_the_attacks(made_up):
