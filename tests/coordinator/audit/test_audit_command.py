@@ -15,7 +15,8 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def call(*argv):
-    return CliRunner().invoke(audit, [str(word) for word in argv], catch_exceptions=False)
+    runner = CliRunner(env={"COLUMNS": "120"})
+    return runner.invoke(audit, [str(word) for word in argv], catch_exceptions=False)
 
 
 def test_a_table_a_verdict_and_the_law_are_printed():
