@@ -153,20 +153,22 @@ def _one_release(settings: Settings, found: Guarantee) -> str:
     name = "β" if settings.rule == "dp" else "β_own"
     steps = settings.local_steps
     if steps == 1:
-        what, part = f"a gradient over {settings.batch} samples", "C/(batch·"
+        what, part, two = f"a gradient over {settings.batch} samples", f"C/(batch·{name})", "2"
+    elif steps == "epoch":
+        what, part, two = "the mean of all gradients on a path", f"C/{name}", "2"
     else:
-        what = f"the mean of {'all' if steps == 'epoch' else steps} gradients on a path"
-        part = f"{'C' if steps == 'epoch' else f'{spread(settings.batch, int(steps)):.3g}·C'}/("
+        what = f"the mean of {steps} gradients on a path"
+        part, two = f"{spread(settings.batch, int(steps)):.3g}·C/{name}", "2·"
     if settings.noise == "laplace":
         return (
             f"One release, {what} with this noise on it, has "
-            f"ε = 2{part}{name}) = {found.release:.3g}: if one sample is replaced by another, "
+            f"ε = {two}{part} = {found.release:.3g}: if one sample is replaced by another, "
             f"nothing that anyone can see becomes more than e^ε = {_exponential(found.release)} "
             "times as likely, whoever colludes."
         )
     return (
         f"Gaussian noise has no ε without a δ. One release, {what} with this noise on it, has "
-        f"(ε, δ) = ({found.release:.3g}, {DELTA:g}), from ρ = ({part}{name}))²: except with a "
+        f"(ε, δ) = ({found.release:.3g}, {DELTA:g}), from ρ = ({part})²: except with a "
         "probability of about δ, replacing one sample makes nothing that anyone can see more than "
         "e^ε times as likely, whoever colludes."
     )

@@ -88,7 +88,8 @@ def show_comparison(rows: Sequence[dict[str, Any]], nodes: int, rule: str) -> No
     _print(console, f"{rule} with {nodes} nodes", heads, lines, legend)
     for row in rows:
         if row["grade"] is None:
-            console.print(f"{row['topology']}: {row['refused']}", markup=False, highlight=False)
+            told = f"{row['topology']}: {row['refused']}"
+            console.print(told, markup=False, highlight=False, soft_wrap=True)
 
 
 def dropout_sentence(told: dict[str, Any]) -> str:

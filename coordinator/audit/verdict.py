@@ -14,7 +14,7 @@ from lppa.coordinator.audit.assemble import Case, Hidden
 from lppa.coordinator.audit.collusion import Collusion, neighbours
 from lppa.coordinator.audit.exposure import Exposure, exposures, unseen_noise
 from lppa.coordinator.audit.grade import GRADES, HIDDEN_FROM, MEANING, OPEN_BELOW, graded, worst
-from lppa.coordinator.noise_scale import PLAIN, enough_noise
+from lppa.coordinator.noise_scale import PLAIN, choose_beta, enough_noise
 from lppa.models.tracking import Schedule, noise_in_every_round
 from lppa.protocol.names import name_all
 
@@ -77,7 +77,8 @@ def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
         else:
             unknown = [noise_in_every(schedule, e.attackers, e.victim) for e in others]
             edge = enough_noise(case.hide.rms, min(filter(None, unknown), default=math.sqrt(2.0)))
-        if (others or settings.rule == "dp") and settings.beta < edge and settings.beta_own < one:
+        beta = _beta_after(case) if steps else settings.beta
+        if (others or settings.rule == "dp") and beta < edge and settings.beta_own < one:
             steps.append(f"--beta {edge:g}")
     else:
         # There is no size to go by: any noise is more than none.
@@ -94,6 +95,16 @@ def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
     elif case.hide is not None and any(step.startswith("--beta ") for step in steps):
         told += " (or more examples in a gradient: a larger --batch, more --local-steps)"
     return told
+
+
+def _beta_after(case: Case) -> float:
+    """β once noise is added in every round: one that nobody named is then chosen anew."""
+    settings = case.settings
+    if settings.beta != choose_beta(settings, case.topology, case.W):
+        return settings.beta
+    rule = "lppa" if settings.rule == "dsgt" else settings.rule
+    changed = replace(settings, rule=rule, noise_every=1)
+    return choose_beta(changed, case.topology, case.W)
 
 
 def noise_in_every(schedule: Schedule, attackers: Sequence[int], victim: int) -> float:

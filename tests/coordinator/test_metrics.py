@@ -15,6 +15,7 @@ from lppa.coordinator.metrics import (
     check_metrics,
     check_totals,
     combine,
+    largest_example,
     latest_values,
     summarise,
 )
@@ -54,6 +55,8 @@ def without(name):
         report(memory=None, noise_to_gradient=None),
         report(memory=1 << 30, noise_to_gradient=0.5, note=["anything", {"else": None}]),
         report(seconds={}, bytes={}),
+        report(theta_norm=None, chance=None, dead=None, example_rms=None),
+        report(theta_norm=3.0, chance=0.1, dead=0, example_rms=1e-9),
         report(theta=[1e308] * SKETCH),
     ],
 )
@@ -75,6 +78,10 @@ BAD = {
     "whose gradient_norm is not a number": [without("gradient_norm"), report(gradient_norm=None)],
     "whose memory is not a number": [report(memory="much")],
     "whose noise_to_gradient is not a number": [report(noise_to_gradient={})],
+    "whose theta_norm is not a number": [report(theta_norm="long")],
+    "whose chance is not a number": [report(chance=[])],
+    "whose dead is not a number": [report(dead="all")],
+    "whose example_rms is not a number": [report(example_rms={})],
     "whose seconds are not numbers": [without("seconds"), report(seconds={"total": None})],
     "whose bytes are not numbers": [without("bytes"), report(bytes=[1, 2]), report(bytes=3)],
     BROKEN: [
@@ -175,12 +182,14 @@ def test_consensus_does_not_see_a_shift_and_grows_with_the_scale(places, shift, 
 
 def blueprint():
     given = {"rounds": 40, "rule": "dp", "topology": "ring", "seed": 1, "dataset": "digits"}
+    given["finish"] = 3
     return make_blueprint(make_settings(given), 2, "a name")
 
 
 def summary(collection):
     outcome = {"status": "completed", "reason": "x"}
-    return summarise(blueprint(), collection, outcome, {"start": 0.5}, ["careful"])
+    audit = {"grade": "weak", "epsilon": {"run": 3.0}, "verdict": []}
+    return summarise(blueprint(), collection, outcome, 38, {"start": 0.5}, audit, ["careful"])
 
 
 def collected(rounds=(5, 10), **values):
@@ -211,7 +220,8 @@ def test_a_summary_says_what_was_run():
     expected = {
         **{"status": "completed", "reason": "x", "name": "a name", "rule": "dp", "nodes": 2},
         **{"dataset": "digits", "topology": "ring", "rounds": 40, "warnings": ["careful"]},
-        **{"partition": settings.partition, "model": settings.model},
+        **{"partition": settings.partition, "model": settings.model, "error": None},
+        **{"finish": 3, "rounds_done": 38, "grade": "weak", "epsilon": {"run": 3.0}},
     }
     assert {name: found[name] for name in expected} == expected
     figures = ("accuracy", "loss", "consensus", "conservation")
@@ -265,3 +275,27 @@ def test_a_run_that_failed_before_its_first_report_has_a_summary_too():
 
 def test_where_there_is_no_accuracy_there_is_no_best_one():
     assert summary(collected(accuracy=None))["accuracy"] is None
+
+
+def test_a_run_that_failed_says_with_what_and_one_without_an_audit_has_no_grade():
+    outcome = {"status": "failed", "error": "node 1 is gone"}
+    found = summarise(blueprint(), collected(), outcome, 7, {}, {}, [])
+    assert (found["status"], found["error"], found["rounds_done"]) == (
+        "failed",
+        "node 1 is gone",
+        7,
+    )
+    assert (found["grade"], found["epsilon"]) == (None, None)
+
+
+def test_the_largest_example_is_that_of_any_node_in_any_round_even_an_incomplete_one():
+    collection = Collection(2)
+    assert largest_example(collection) is None
+    collection.add(0, report(5))
+    assert largest_example(collection) is None
+    collection.add(1, report(5, example_rms=None))
+    collection.add(0, report(10, example_rms=0.5))
+    collection.add(1, report(10, example_rms=0.25))
+    assert largest_example(collection) == 0.5
+    collection.add(1, report(15, example_rms=0.75))
+    assert largest_example(collection) == 0.75

@@ -15,7 +15,8 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def call(*argv):
-    return CliRunner().invoke(audit, [str(word) for word in argv], catch_exceptions=False)
+    runner = CliRunner(env={"COLUMNS": "120"})
+    return runner.invoke(audit, [str(word) for word in argv], catch_exceptions=False)
 
 
 def test_a_table_a_verdict_and_the_law_are_printed():
@@ -149,3 +150,125 @@ def test_a_toml_file_may_say_how_many_nodes_and_the_command_line_wins(tmp_path):
     config.write_text("nodes = 4\n")
     assert json.loads(call("--config", config, "--json").stdout)["nodes"] == 4
     assert json.loads(call("--config", config, "-n", 3, "--json").stdout)["nodes"] == 3
+
+
+# --- several topologies, round by round, for scripts --------------------------------------------
+
+
+def test_topologies_are_compared_in_a_line_each_and_one_that_is_refused_says_why():
+    names = "full, ring,random-regular:9,directed-ring"
+    result = call("-n", 5, "--compare", names)
+    assert result.exit_code == 0
+    for name in names.replace(" ", "").split(","):
+        assert f" {name} " in result.stdout
+    assert result.stdout.count("hidden") == 2
+    assert "\nrandom-regular:9: topology random-regular:9 with 5 nodes does not" in result.stdout
+    assert result.stdout.endswith(" times degree even\n")
+    assert "coalition: the fewest nodes" in result.stdout
+    found = json.loads(call("-n", 5, "--compare", names, "--json").stdout)
+    assert (found["nodes"], found["rule"]) == (5, "lppa")
+    assert [row["topology"] for row in found["compare"]] == names.replace(" ", "").split(",")
+    assert "refused" in found["compare"][2]
+
+
+def test_where_all_topologies_are_refused_nothing_is_compared():
+    result = call("--compare", "moebius,random-regular:9")
+    assert result.exit_code == 2
+    assert "--compare: unknown topology moebius" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "others",
+    [("--attackers", "1"), ("--victim", "1"), ("--per-round",), ("--out", "nowhere")],
+    ids=str,
+)
+def test_a_comparison_goes_alone(others, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = call("--compare", "full,ring", *others)
+    assert result.exit_code == 2
+    assert "--compare goes without" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_round_by_round_noise_at_the_start_hides_the_first_gradient_and_no_later_change(tmp_path):
+    start = ("-n", 5, "--noise-every", 0, "--beta", 1, "--per-round")
+    result = call(*start, "--json", "--out", tmp_path)
+    told = json.loads(result.stdout)["per_round"]
+    first, *later = told["rounds"]
+    assert (first["gradient"], first["change"], first["grade"]) == (3.4641016, None, "hidden")
+    assert first["ratio"] > 100
+    assert [row["round"] for row in later] == [1, 2, 3, 4]
+    assert {(row["change"], row["ratio"], row["grade"]) for row in later} == {("exact", 0, "open")}
+    assert (tmp_path / "per-round.png").read_bytes().startswith(PNG)
+    printed = call(*start).stdout
+    assert "node 0 on node 1, round by round" in printed
+    assert "change from the one before" in printed
+    assert "per_round" not in json.loads(call("-n", 5, "--json").stdout)
+
+
+def test_round_by_round_fresh_noise_hides_every_round_as_much_as_all_together():
+    for topology in ("full", "directed-ring", "ring"):
+        argv = ("-n", 6, "--topology", topology, "--beta", 1, "--per-round", "--json")
+        found = json.loads(call(*argv).stdout)
+        rows = found["per_round"]["rounds"]
+        assert {row["grade"] for row in rows} == {"hidden"}
+        least = min(pair["ratio"] for pair in found["pairs"])
+        assert min(row["ratio"] for row in rows) == pytest.approx(least)
+
+
+def test_what_is_mixed_under_fresh_noise_has_that_noise_on_it_round_by_round():
+    # Node 3 of a directed ring hears nothing of node 0 that it could tell apart.
+    argv = ("-n", 5, "--topology", "directed-ring", "--attackers", 3, "--victim", 0, "--beta", 1)
+    for every, grade in ((1, "hidden"), (0, "weak")):
+        given = ("--noise-every", every, "--per-round", "--json")
+        found = json.loads(call(*argv, *given).stdout)
+        (pair,) = found["pairs"]
+        assert {row["gradient"] for row in found["per_round"]["rounds"]} == {"mixed"}
+        for row in found["per_round"]["rounds"]:
+            assert (row["ratio"], row["grade"]) == (pair["ratio"], grade)
+
+
+WEAK = ("-n", 5, "--rule", "dp", "--gradient-rms", 0.1, "--beta", 0.5)  # √2 · 0.5 / 0.1 = 7.07
+OPEN = ("-n", 5, "--rule", "dsgt")
+HIDDEN = ("-n", 5)
+
+
+@pytest.mark.parametrize(
+    ("argv", "fail_on", "code"),
+    [
+        (HIDDEN, "open", 0),
+        (HIDDEN, "weak", 0),
+        (WEAK, "open", 0),
+        (WEAK, "weak", 3),
+        (OPEN, "open", 3),
+        (OPEN, "weak", 3),
+        (("-n", 5, "--compare", "full,directed-ring"), "open", 0),
+        (("-n", 5, "--compare", "full,star,ring"), "open", 3),
+        (("-n", 5, "--compare", "full,moebius"), "weak", 0),
+    ],
+    ids=str,
+)
+def test_a_script_is_told_by_the_exit_code(argv, fail_on, code):
+    assert call(*argv).exit_code == 0
+    result = call(*argv, "--fail-on", fail_on, "--json")
+    assert result.exit_code == code
+    assert json.loads(result.stdout)["nodes"] == 5
+
+
+def test_the_size_of_what_is_to_be_hidden_is_used_as_it_is_given():
+    argv = ("-n", 5, "--beta", 0.3, "--batch", 7, "--local-steps", 3, "--gradient-rms", 0.02)
+    found = json.loads(call(*argv, "--json").stdout)
+    assert found["hide"] == {"rms": 0.02, "source": "option", "examples": None}
+    for pair in found["pairs"]:
+        assert pair["ratio"] == pytest.approx(min(pair["g0"], pair["g1"], pair["change"]) * 15)
+    table = json.loads(call(*argv[:-2], "--json").stdout)["hide"]
+    assert table == {"rms": pytest.approx(0.31 / 21), "source": "table", "examples": 21}
+    for wrong in ("0", "-1", "much"):
+        assert call("--gradient-rms", wrong).exit_code == 2
+
+
+def test_rounds_that_only_average_are_overheard_too():
+    argv = ("-n", 5, "--topology", "ring", "--noise-every", 0, "--rounds", 1, "--json")
+    argv += ("--init", "independent", "--mixing", "combine-then-adapt")
+    without, finished = (json.loads(call(*argv, "--finish", k).stdout)["pairs"] for k in (0, 3))
+    assert sum(p["g1"] != "mixed" for p in finished) > sum(p["g1"] != "mixed" for p in without)

@@ -8,8 +8,8 @@ import math
 import pytest
 
 from lppa.coordinator.audit.assemble import case_of
-from lppa.coordinator.audit.grade import GRADES
 from lppa.coordinator.audit.document import audit, audit_blueprint, warning_lines
+from lppa.coordinator.audit.grade import GRADES
 from lppa.coordinator.audit.noise_law import epsilon, law, rho
 from lppa.coordinator.plan import make_blueprint
 from lppa.protocol.settings import make_settings
@@ -83,6 +83,8 @@ EXACT = [
     {"rule": "dsgt"},
     {"rule": "dsgt", "topology": "star"},
     {"rule": "dsgt", "beta": 0, **ONE},
+    {"rule": "dsgt", "topology": "ring"},
+    {"topology": "ring", **START},
     {"beta": 0},
     {"rule": "dp", "beta": 0},
     {"rule": "dp", **START},
@@ -136,7 +138,7 @@ def test_noise_far_below_a_single_examples_gradient_hides_nothing_and_that_is_sa
     found = verdict_of(2, **settings)
     assert (found["grade"], found["bad"]) == ("open", False)
     (line,) = warning_lines(found)
-    assert line.startswith("Open: the noise in the way of node 0 on node 1 is 0.000214 times an ")
+    assert line.startswith("Open: the noise in the way of node 1 on node 0 is 0.000214 times an ")
     assert line.endswith("; to change that, use --beta-own 1.4 (`lppa audit` tells more)")
 
 
