@@ -15,6 +15,7 @@ from lppa.coordinator.audit.exposure import (
     by_round,
     exposures,
     plain,
+    targets_of,
     unseen_noise,
 )
 from lppa.coordinator.plan import make_blueprint
