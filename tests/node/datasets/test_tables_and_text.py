@@ -173,6 +173,40 @@ def test_rcv1_stays_sparse_and_keeps_all_columns(tmp_path):
     assert arrays["y_train"].tolist() == [1, 0]
 
 
+def small_rcv1(folder, train="+1 1:0.5 7:0.25 47236:-0.1\n-1\n+1 3:0.75\n", test="-1 3:0.2\n"):
+    (folder / "rcv1").mkdir(exist_ok=True)
+    for part, text in (("train", train), ("test", test)):
+        file = folder / "rcv1" / f"rcv1_{part}.binary.bz2"
+        file.write_bytes(bz2.compress(text.encode()))
+    return folder
+
+
+def test_rcv1_is_scaled_to_a_mean_square_of_1_and_its_zeros_stay(tmp_path, caplog):
+    folder = small_rcv1(tmp_path)
+    raw, scaled = (load_dataset("rcv1", folder, normalize=n) for n in (False, True))
+    rows = np.arange(3)
+    before, after = (d.train.take(rows, torch.float64)[0] for d in (raw, scaled))
+    assert after.values().square().mean() == pytest.approx(1.0)
+    # No column is added and none is lost, and all values keep their proportions.
+    assert torch.equal(after.col_indices(), before.col_indices())
+    assert torch.equal(after.crow_indices(), before.crow_indices())
+    factor = after.values() / before.values()
+    assert factor.tolist() == pytest.approx([float(factor[0])] * 4)
+    # The test part is scaled by what was learned from the training part.
+    one, two = (d.test.take(np.arange(1), torch.float64)[0] for d in (raw, scaled))
+    assert (two.values() / one.values()).tolist() == pytest.approx([float(factor[0])])
+    assert before.values().tolist() == pytest.approx([0.5, 0.25, -0.1, 0.75])
+
+
+@pytest.mark.parametrize("train", ["+1\n-1\n", "+1 1:0\n-1 2:0\n"])
+def test_rows_without_any_value_are_not_divided_by_nothing(tmp_path, train):
+    dataset = load_dataset("rcv1", small_rcv1(tmp_path, train), normalize=True)
+    x, _ = dataset.train.take(np.arange(2), torch.float64)
+    assert not x.to_dense().any()
+    values = dataset.test.take(np.arange(1), torch.float64)[0].values()
+    assert values.tolist() == pytest.approx([0.2])
+
+
 def random_csr(rows, columns, seed=0):
     from scipy.sparse import random
 

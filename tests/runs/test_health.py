@@ -1,0 +1,40 @@
+"""Real runs are examined at their end: one that collapsed does not pass for a result."""
+
+from __future__ import annotations
+
+import json
+
+from lppa.coordinator.metrics import ENDED
+
+
+def test_a_run_by_default_is_sound_hides_all_and_is_warned_of_nothing(local_run):
+    run = local_run(3, rounds=10, seed=1)
+    assert (run.summary["status"], run.summary["warnings"]) == ("completed", [])
+    assert run.summary["grade"] == "hidden"
+    assert run.summary["accuracy"]["mean"] > 0.8
+    # What is hidden was measured in the run, and is no longer what the table expects.
+    audit = json.loads((run.folder / "audit.json").read_text())
+    assert audit["hide"]["source"] == "run"
+    assert audit["hide"]["examples"] == 1438 // 3
+    reports = [
+        json.loads(line)["example_rms"]
+        for node in range(3)
+        for line in (run.folder / "nodes" / str(node) / "metrics.jsonl").read_text().splitlines()
+    ]
+    assert audit["hide"]["rms"] * audit["hide"]["examples"] == max(reports) > 0
+
+
+def test_a_run_that_collapsed_is_doubtful_and_says_what_to_try(local_run):
+    steps = {"lr": 1.0, "rounds": 12, "eval_every": 2}
+    run = local_run(3, model="mlp", seed=1, **steps)
+    assert run.summary["status"] == "doubtful"
+    assert "doubtful" in ENDED
+    first = run.summary["warnings"][0]
+    assert first.startswith("accuracy ")
+    assert "a smaller --lr" in first
+    # It came to its end all the same: its figures are there, and its models.
+    assert run.summary["error"] is None
+    assert run.summary["rounds_done"] == 12
+    assert run.summary["accuracy"]["mean"] < 0.7 < 0.9 < run.summary["accuracy"]["best"]
+    assert run.final("theta").isfinite().all()
+    assert json.loads((run.folder / "summary.json").read_text())["status"] == "doubtful"
