@@ -175,12 +175,14 @@ def test_consensus_does_not_see_a_shift_and_grows_with_the_scale(places, shift, 
 
 def blueprint():
     given = {"rounds": 40, "rule": "dp", "topology": "ring", "seed": 1, "dataset": "digits"}
+    given |= {"finish": 3}
     return make_blueprint(make_settings(given), 2, "a name")
 
 
 def summary(collection):
     outcome = {"status": "completed", "reason": "x"}
-    return summarise(blueprint(), collection, outcome, {"start": 0.5}, ["careful"])
+    audit = {"grade": "weak", "epsilon": 3.0, "bad": True}
+    return summarise(blueprint(), collection, outcome, 39, {"start": 0.5}, audit, ["careful"])
 
 
 def collected(rounds=(5, 10), **values):
@@ -211,7 +213,8 @@ def test_a_summary_says_what_was_run():
     expected = {
         **{"status": "completed", "reason": "x", "name": "a name", "rule": "dp", "nodes": 2},
         **{"dataset": "digits", "topology": "ring", "rounds": 40, "warnings": ["careful"]},
-        **{"partition": settings.partition, "model": settings.model},
+        **{"partition": settings.partition, "model": settings.model, "finish": 3},
+        **{"rounds_done": 39, "error": None, "grade": "weak", "epsilon": 3.0},
     }
     assert {name: found[name] for name in expected} == expected
     figures = ("accuracy", "loss", "consensus", "conservation")
@@ -265,3 +268,10 @@ def test_a_run_that_failed_before_its_first_report_has_a_summary_too():
 
 def test_where_there_is_no_accuracy_there_is_no_best_one():
     assert summary(collected(accuracy=None))["accuracy"] is None
+
+
+def test_a_summary_has_the_error_of_a_run_that_failed():
+    outcome = {"status": "failed", "error": "node 1 was lost", "node": 1, "round": 4}
+    found = summarise(blueprint(), collected(), outcome, 4, {"start": 0.5}, {}, [])
+    assert {name: found[name] for name in outcome} == outcome
+    assert (found["grade"], found["epsilon"]) == (None, None)
