@@ -189,6 +189,7 @@ def blueprint():
 def summary(collection):
     outcome = {"status": "completed", "reason": "x"}
     audit = {"grade": "weak", "epsilon": {"run": 3.0}, "verdict": []}
+    audit["pairs"] = [{"ratio": ratio} for ratio in (None, 7.5, 31.0)]
     return summarise(blueprint(), collection, outcome, 38, {"start": 0.5}, audit, ["careful"])
 
 
@@ -222,6 +223,7 @@ def test_a_summary_says_what_was_run():
         **{"dataset": "digits", "topology": "ring", "rounds": 40, "warnings": ["careful"]},
         **{"partition": settings.partition, "model": settings.model, "error": None},
         **{"finish": 3, "rounds_done": 38, "grade": "weak", "epsilon": {"run": 3.0}},
+        **{"noise_to_example": 7.5},
     }
     assert {name: found[name] for name in expected} == expected
     figures = ("accuracy", "loss", "consensus", "conservation")
@@ -285,7 +287,7 @@ def test_a_run_that_failed_says_with_what_and_one_without_an_audit_has_no_grade(
         "node 1 is gone",
         7,
     )
-    assert (found["grade"], found["epsilon"]) == (None, None)
+    assert (found["grade"], found["epsilon"], found["noise_to_example"]) == (None, None, None)
 
 
 def test_the_largest_example_is_that_of_any_node_in_any_round_even_an_incomplete_one():

@@ -16,7 +16,7 @@ from lppa.protocol.book import AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR, decode, encode
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.messages import Done, Failed, Hello, Metrics, Plan, Progress, Refuse, State
-from lppa.protocol.settings import make_settings
+from lppa.protocol.settings import NOISE_EXCHANGES, make_settings
 from lppa.protocol.sockets import Wire, new_keys
 
 NODES, RUN = 3, "run-1"
@@ -119,8 +119,12 @@ class World:
         self.roster = Roster(self.wires[0].inbox(), RUN, NODES)
         self.nodes = [self.node(i) for i in range(NODES)]
         for i, node in enumerate(self.nodes):
-            node.send(encode(Hello(f"instance-{i}", "here", i), RUN, i))
-        bootstrap(self.roster, self.blueprint, 20.0, lambda missing: None, lambda: None)
+            node.send(encode(Hello(f"instance-{i}", "here", i, NOISE_EXCHANGES), RUN, i))
+        try:
+            bootstrap(self.roster, self.blueprint, 20.0, lambda missing: None, lambda: None)
+        except BaseException:
+            self.close()  # sockets that are left open hold up the end of the tests
+            raise
         self.watch = Watch(self.roster, self.blueprint.plan, timeout, deaths or (lambda: {}))
         self.metrics, self.rows = [], []
 

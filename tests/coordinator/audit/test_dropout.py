@@ -61,7 +61,7 @@ def test_on_a_full_graph_most_is_left_and_on_a_ring_nothing():
     )
 
 
-@pytest.mark.parametrize(("beta", "grade"), [(0.02, "weak"), (0.2, "hidden"), (0.005, "open")])
+@pytest.mark.parametrize(("beta", "grade"), [(0.03, "weak"), (0.2, "hidden"), (0.005, "open")])
 def test_the_grade_is_that_of_what_is_left(beta, grade):
     # √8 β is left, over a share of 0.01.
     assert dropout(beta=beta)["grade"] == grade

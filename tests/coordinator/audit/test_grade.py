@@ -27,7 +27,7 @@ def exposure(unseen=0.0, **values):
 
 
 def test_an_edge_belongs_to_the_better_grade():
-    assert (OPEN_BELOW, HIDDEN_FROM) == (3.0, 20.0)
+    assert (OPEN_BELOW, HIDDEN_FROM) == (6.0, 20.0)
     below = [math.nextafter(edge, 0.0) for edge in (OPEN_BELOW, HIDDEN_FROM)]
     assert [grade_of(r) for r in (0.0, *below)] == ["open", "open", "weak"]
     assert [grade_of(r) for r in (OPEN_BELOW, HIDDEN_FROM)] == ["weak", "hidden"]

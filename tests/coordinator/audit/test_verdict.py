@@ -256,10 +256,10 @@ def graded_sentence(found, **settings):
 @pytest.mark.parametrize(
     ("ratio", "grade", "bounds"),
     [
-        (0.5, "Open", "below 3 examples can be rebuilt"),
-        (2.999, "Open", "below 3 examples can be rebuilt"),
-        (3.001, "Weak", "from 3 to 20 more than a guess leaks"),
-        (19.99, "Weak", "from 3 to 20 more than a guess leaks"),
+        (0.5, "Open", "below 6 examples can be rebuilt"),
+        (5.999, "Open", "below 6 examples can be rebuilt"),
+        (6.001, "Weak", "from 6 to 20 more than a guess leaks"),
+        (19.99, "Weak", "from 6 to 20 more than a guess leaks"),
         (
             20.01,
             "Hidden",
@@ -294,7 +294,7 @@ def test_what_only_others_gradients_hide_is_weak_and_comes_before_what_noise_hid
         "Weak: nothing but other clients' gradients is in the way of nodes 1, 2 on node 0: they "
         "cannot be told apart by linear means, and no fresh noise is on them."
     )
-    mixed, weak, hidden = pair((1, 2), 0), pair((1, 2), 3, g0=0.02 * 5), pair((1, 2), 4, g0=50.0)
+    mixed, weak, hidden = pair((1, 2), 0), pair((1, 2), 3, g0=0.02 * 8), pair((1, 2), 4, g0=50.0)
     assert graded_sentence([hidden, weak, mixed]) == told
     assert graded_sentence([weak, hidden]).startswith("Weak: the noise in the way of nodes 1, 2 on")
     # Worse than that is what little noise hides; and fresh noise hides what is mixed.

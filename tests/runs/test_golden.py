@@ -1,0 +1,45 @@
+"""Runs end with the very bits that are written down; what depends on the machine is left out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from golden import FILE, cases, final_hash, machine
+
+WRITTEN = json.loads(FILE.read_text())
+# Every rule, exchange, network, number type and graph; one local step and several.
+CHOSEN = (
+    "dsgt ring 1",
+    "dp directed-ring 3",
+    "lppa full 3",
+    "tensor 1 quadratic",
+    "seed 1 cnn",
+    "seed 4 lenet",
+)
+
+
+@pytest.mark.skipif(
+    machine() != WRITTEN["machine"], reason=f"the bits are those of {WRITTEN['machine']}"
+)
+@pytest.mark.parametrize("name", CHOSEN)
+def test_a_run_ends_with_the_bits_that_are_written_down(name, tmp_path):
+    assert final_hash(cases()[name], tmp_path / "run") == WRITTEN["hashes"][name]
+
+
+def test_every_case_is_written_down_and_no_other():
+    assert list(WRITTEN["hashes"]) == list(cases())
+
+
+def test_noise_from_seeds_has_the_bits_of_noise_that_is_sent():
+    hashes = WRITTEN["hashes"]
+    seeded = [name for name in hashes if name.startswith("seed ")]
+    assert len(seeded) == 6
+    for name in seeded:
+        assert hashes[name] == hashes[name.replace("seed", "tensor")]
+
+
+def test_all_else_makes_another_end():
+    """Whatever a case differs in from all others has an influence."""
+    found = [value for name, value in WRITTEN["hashes"].items() if not name.startswith("seed ")]
+    assert len(set(found)) == len(found)
