@@ -45,7 +45,7 @@ ATTACKS = (
     "difference/likelihood",
     "two-hop/likelihood",
 )
-OPTIONS = Options(restarts=2, seconds=15.0)
+OPTIONS = Options(restarts=2)
 
 
 def grid() -> dict[str, tuple[int, dict[str, Any]]]:
