@@ -8,16 +8,14 @@ from typing import Any
 from click.testing import CliRunner
 
 from lppa.coordinator.cli import main
+from lppa.protocol.settings import PRESETS
 
-# The paper's setting with one sample and one step in each message.
+# The paper's setting, noise at the start only, with one sample and one step in each message.
 PAPER: dict[str, Any] = {
+    **PRESETS["paper"],
     "batch": 1,
     "local_steps": 1,
     "rounds": 3,
-    "normalize": False,
-    "init": "independent",
-    "mixing": "combine-then-adapt",
-    "weights": "random",
     "reveal_batches": True,
     "eval_samples": 50,
     "seed": 1,

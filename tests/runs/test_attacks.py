@@ -80,7 +80,7 @@ def test_what_cannot_be_attacked_is_left_out_when_something_else_can(local_run):
 
 def test_runs_that_differ_in_beta_give_curves_over_beta_and_rounds_give_curves_too(local_run):
     small = {**LENET, "model": "mlp"}
-    runs = [local_run(attackers=(3,), rule="dp", beta=beta, **small) for beta in (0.0, 0.05)]
+    runs = [local_run(attackers=(3,), rule="dp", **small | {"beta": b}) for b in (0.0, 0.05)]
     argv = ["attack", *(str(run.folder) for run in runs), "--attack", "naive/svd"]
     ended = CliRunner().invoke(main, [*argv, "--rounds", "0,1"])
     assert ended.exit_code == 0, ended.stderr

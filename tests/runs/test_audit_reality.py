@@ -30,6 +30,8 @@ BASE = {
     "mixing": "combine-then-adapt",
     "weights": "random",
     "beta": BETA,
+    "noise_every": 0,
+    "noise_exchange": "tensor",
     "dtype": "float64",
     "eval_every": 100,
     "eval_samples": 10,

@@ -40,6 +40,8 @@ def test_five_processes_end_where_the_reference_ends(
         dtype="float64",
         init="independent",
         mixing="combine-then-adapt",
+        noise_every=0,
+        noise_exchange="tensor",
         seed=7,
     )
     assert_equals_reference(run)
@@ -51,6 +53,7 @@ def test_five_processes_end_where_the_reference_ends(
         {"mixing": "adapt-then-combine", "rule": "lppa", "noise_every": 1},
         {"mixing": "adapt-then-combine", "rule": "dp", "noise_every": 3, "noise": "gaussian"},
         {"mixing": "combine-then-adapt", "rule": "lppa", "finish": 4, "lr_decay": 0.1},
+        {"rule": "lppa", "noise_every": 1, "local_steps": 10, "lr_decay": 0.1, "finish": 2},
         {"init": "common", "rule": "lppa", "weights": "uniform", "noise_every": 2},
         {"rule": "lppa", "noise_exchange": "seed", "noise_every": 1},
         {"rule": "lppa", "noise_exchange": "seed", "noise_every": 3, "noise": "gaussian"},
@@ -59,15 +62,26 @@ def test_five_processes_end_where_the_reference_ends(
 )
 def test_every_variant_ends_where_the_reference_ends(local_run, irregular, settings):
     common = {"dataset": "quadratic", "rounds": 10, "lr": 0.05, "beta": 0.5, "local_steps": 2}
+    common |= {"noise_every": 0, "noise_exchange": "tensor"}
     run = local_run(dtype="float64", seed=3, topology=irregular, **{**common, **settings})
     assert_equals_reference(run)
 
 
 @pytest.mark.parametrize("model", ["mlp", "cnn", "lenet"])
 def test_a_network_on_real_data_ends_where_the_reference_ends(local_run, irregular, model):
-    run = local_run(
-        model=model, topology=irregular, local_steps=3, rounds=4, dtype="float64", seed=5
-    )
+    steps = {"local_steps": 3, "rounds": 4, "batch": 32}
+    noise = {"beta": 0.025, "noise_every": 0, "noise_exchange": "tensor"}
+    run = local_run(model=model, topology=irregular, dtype="float64", seed=5, **steps, **noise)
+    assert_equals_reference(run)
+
+
+def test_what_nobody_set_ends_where_the_reference_ends(local_run):
+    """Fresh noise from seeds in every round, as large as hides, and ten local steps."""
+    run = local_run(rounds=4, dtype="float64", seed=5)
+    settings = run.blueprint.settings
+    assert (settings.noise_every, settings.noise_exchange) == (1, "seed")
+    assert settings.local_steps == 10
+    assert settings.beta > 0
     assert_equals_reference(run)
 
 
@@ -75,8 +89,10 @@ def bits(run):
     return [run.final(name).numpy().tobytes() for name in ("theta", "gamma", "g")]
 
 
-def test_same_seeds_give_the_same_bits_whatever_the_arrival_order(local_run, irregular):
-    settings = {"topology": irregular, "rounds": 8, "local_steps": 2, "seed": 11, "noise_every": 2}
+@pytest.mark.parametrize("exchange", ["tensor", "seed"])
+def test_same_seeds_give_the_same_bits_whatever_the_arrival_order(local_run, irregular, exchange):
+    settings = {"topology": irregular, "rounds": 8, "local_steps": 2, "seed": 11, "beta": 0.025}
+    settings |= {"noise_every": 2, "noise_exchange": exchange}
     first = local_run(**settings)
     assert bits(local_run(**settings)) == bits(first)
     assert bits(local_run(**settings, latency=30)) == bits(first)
@@ -84,7 +100,8 @@ def test_same_seeds_give_the_same_bits_whatever_the_arrival_order(local_run, irr
 
 
 def test_the_network_gives_the_same_bits_as_no_network(local_run, irregular, tmp_path):
-    settings = {"topology": irregular, "rounds": 6, "local_steps": 2, "seed": 2}
+    settings = {"topology": irregular, "rounds": 6, "local_steps": 2, "seed": 2, "beta": 0.025}
+    settings |= {"noise_every": 2, "noise_exchange": "tensor"}
     ended = run_in_threads(settings, tmp_path / "threads")
     run = local_run(**settings)
     for name in ("theta", "gamma"):
@@ -123,7 +140,8 @@ def run_in_threads(settings, folder, nodes=5):
 
 
 def test_encryption_changes_no_bit(local_run):
-    settings = {"dataset": "quadratic", "rounds": 5, "seed": 4}
+    settings = {"dataset": "quadratic", "rounds": 5, "seed": 4, "local_steps": 1}
+    settings |= {"beta": 0.025, "noise_every": 1, "noise_exchange": "tensor"}
     plain, secret = local_run(**settings), local_run(secure=True, **settings)
     assert secret.summary["status"] == "completed", secret.summary
     assert bits(plain) == bits(secret)

@@ -6,7 +6,15 @@ import pytest
 import torch
 from test_exact import run_in_threads
 
-QUADRATIC = {"dataset": "quadratic-shared", "lr": 0.05, "seed": 1, "dtype": "float64"}
+QUADRATIC = {
+    "dataset": "quadratic-shared",
+    "lr": 0.05,
+    "local_steps": 1,
+    "noise_every": 0,
+    "noise_exchange": "tensor",
+    "seed": 1,
+    "dtype": "float64",
+}
 
 
 def mean_end(tmp_path, **settings):
@@ -24,6 +32,14 @@ def test_the_mean_trajectory_is_that_of_dsgt_whatever_beta(tmp_path, beta, mixin
         assert (lppa - dsgt).norm() < 1e-6 * dsgt.norm(), rounds
 
 
+def test_so_it_is_with_noise_in_every_round_and_many_local_steps(tmp_path):
+    for rounds in (1, 6, 25):
+        common = {"rounds": rounds, "local_steps": 10, "noise_every": 1, "topology": "ring"}
+        dsgt = mean_end(tmp_path, rule="dsgt", **common)
+        lppa = mean_end(tmp_path, rule="lppa", beta=1.0, noise_exchange="seed", **common)
+        assert (lppa - dsgt).norm() < 1e-6 * dsgt.norm(), rounds
+
+
 def test_dp_does_not_keep_the_mean(tmp_path):
     dsgt = mean_end(tmp_path, rule="dsgt", rounds=20)
     dp = mean_end(tmp_path, rule="dp", beta=1.0, rounds=20)
@@ -38,8 +54,10 @@ def test_five_processes_keep_the_mean_of_dsgt_too(local_run, beta):
     assert (lppa - dsgt).norm() < 1e-6 * dsgt.norm()
 
 
-def test_conservation_holds_to_rounding_under_lppa_and_not_under_dp(local_run):
-    settings = {"rounds": 20, "local_steps": 2, "eval_every": 2, "seed": 1}
+@pytest.mark.parametrize(("every", "exchange"), [(0, "tensor"), (1, "seed")])
+def test_conservation_holds_to_rounding_under_lppa_and_not_under_dp(local_run, every, exchange):
+    settings = {"rounds": 20, "local_steps": 2, "eval_every": 2, "seed": 1, "batch": 32}
+    settings |= {"beta": 0.025, "noise_every": every, "noise_exchange": exchange}
     lppa, dp = local_run(rule="lppa", **settings), local_run(rule="dp", **settings)
     assert len(lppa.summary["history"]) == 10
     assert max(row["conservation"] for row in lppa.summary["history"]) < 1e-5
@@ -56,6 +74,7 @@ def test_all_clients_of_a_quadratic_reach_its_known_optimum(local_run):
         local_steps=1,
         eval_every=400,
         beta=0.5,
+        noise_every=0,
     )
     assert run.summary["loss"] < 1e-12
     assert run.summary["consensus"] < 1e-6

@@ -24,6 +24,8 @@ BASE = {
     "init": "independent",
     "weights": "random",
     "beta": 0.5,
+    "noise_every": 0,
+    "noise_exchange": "tensor",
     "dtype": "float64",
     "seed": 1,
 }

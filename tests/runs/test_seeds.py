@@ -13,13 +13,20 @@ from lppa.node.neighbours import Neighbours
 from lppa.protocol.links import Links
 from lppa.protocol.messages import Seed
 
-SEEDED = {"rule": "lppa", "noise_exchange": "seed", "noise_every": 1}
+SEEDED = {"rule": "lppa", "noise_exchange": "seed", "noise_every": 1, "beta": 0.025}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("every", [0, 1, 3])
 def test_by_seed_or_by_tensor_five_processes_end_with_the_same_bits(local_run, every, dtype):
-    settings = {"model": "mlp", "local_steps": 1, "rounds": 7, "seed": 4, "dtype": dtype}
+    settings = {
+        "model": "mlp",
+        "local_steps": 1,
+        "rounds": 7,
+        "seed": 4,
+        "dtype": dtype,
+        "beta": 0.025,
+    }
     runs = [
         local_run(rule="lppa", noise_every=every, noise_exchange=exchange, **settings)
         for exchange in ("tensor", "seed")

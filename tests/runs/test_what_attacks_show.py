@@ -52,7 +52,8 @@ def test_noise_at_the_start_stops_the_paper_s_attacker_and_not_one_that_subtract
 
 @pytest.mark.slow
 def test_noise_in_every_round_stops_that_one_too(local_run):
-    run = local_run(attackers=(3,), rule="lppa", noise_every=1, batches="same", **LENET)
+    settings = {**LENET, "noise_every": 1, "batches": "same"}
+    run = local_run(attackers=(3,), rule="lppa", **settings)
     (result,) = attacked(run, "difference/dlg", "--restarts", "1")
     assert result["sigma"] > 0
     assert result["score"]["psnr"] < result["baselines"]["mean"]["psnr"]
