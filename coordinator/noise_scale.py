@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WANTED = 30.0  # noise over an example's share of the gradient: half again what counts as hidden
 # Disagreement over the size of the weights that has cost no accuracy: all the time, and once.
-BEARABLE = 0.2
+BEARABLE = 0.1
 BEARABLE_ONCE = 3.0
 PLAIN = 0.025  # the paper's β, where there is no example to hide
 LONGEST = 2000  # rounds after which no noise is followed further

@@ -246,7 +246,9 @@ def test_only_a_beta_above_the_largest_is_warned_of_and_who_follows_is_warned_no
     bound = largest_beta(most.settings, most.topology, most.W)
     assert scale_warnings(blueprint(**ring, beta=bound)) == []
     (warning,) = scale_warnings(blueprint(**ring, beta=math.nextafter(bound, 1.0)))
-    assert warning.startswith(f"--beta {bound:g} is too large for this graph: with 20 local steps")
+    assert warning.startswith(f"--beta {bound:g} is 1 times what models bear on this graph: ")
+    (warning,) = scale_warnings(blueprint(**ring, beta=3.4 * bound))
+    assert " is 3.4 times what models bear" in warning
     advised = float(warning.split("use --beta ")[1].split(" or less")[0])
     assert advised <= bound < 1.1 * advised
     assert scale_warnings(blueprint(**ring, beta=advised)) == []

@@ -35,7 +35,7 @@ def test_each_line_is_what_the_audit_of_that_topology_says():
     assert (full["noise"], ring["noise"]) == (3.4641016, 2.0)
     assert (full["smallest"], ring["smallest"], directed["smallest"]) == (4, 2, 2)
     assert (star["noise"], star["ratio"], star["smallest"]) == ("exact", 0, 1)
-    assert [row["grade"] for row in rows] == ["hidden", "hidden", "open", "open"]
+    assert [row["grade"] for row in rows] == ["hidden", "weak", "open", "open"]
 
 
 def test_what_nobody_ever_learns_exactly_has_no_coalition_and_what_is_mixed_no_noise():
