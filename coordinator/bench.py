@@ -32,6 +32,31 @@ from lppa.protocol.sockets import Wire, wait_for_any
 
 PARAMETERS = 1_000_000
 TIMEOUT = 600.0
+# All that a round's time and memory depend on is named: new defaults must not change the measure.
+GROWTH = {
+    "dataset": "digits",
+    "model": "cnn",
+    "partition": "iid",
+    "normalize": True,
+    "batch": 32,
+    "batches": "next",
+    "local_steps": 1,
+    "rule": "lppa",
+    "lr": 0.05,
+    "mixing": "adapt-then-combine",
+    "init": "common",
+    "finish": 0,
+    "noise": "laplace",
+    "beta": 0.025,
+    "noise_every": 0,
+    "noise_exchange": "tensor",
+    "topology": "random-regular:4",
+    "weights": "uniform",
+    "dtype": "float32",
+    "eval_samples": 0,
+    "timeout": TIMEOUT,
+    "seed": 1,
+}
 
 
 @contextmanager
@@ -155,16 +180,7 @@ def growth(sizes: tuple[int, ...] = (8, 16, 32, 64, 128, 256), rounds: int = 10)
     rows = []
     for nodes in sizes:
         with private_folder() as folder:
-            settings = make_settings(
-                {
-                    "topology": "random-regular:4",
-                    "rounds": rounds,
-                    "eval_every": rounds,
-                    "local_steps": 1,
-                    "timeout": TIMEOUT,
-                    "seed": 1,
-                }
-            )
+            settings = make_settings({**GROWTH, "rounds": rounds, "eval_every": rounds})
             summary = run_local(make_blueprint(settings, nodes, "growth"), folder / "run", Silent())
             if summary["status"] == "interrupted":
                 raise KeyboardInterrupt

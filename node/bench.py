@@ -57,6 +57,10 @@ class Variant:
     exchange: str = "tensor"
     every: int = 0
 
+    def noisy(self, t: int) -> bool:
+        """Whether noise is due in round t."""
+        return t == 0 or (self.every > 0 and t % self.every == 0)
+
 
 VARIANTS = {
     "alone": Variant(Alone),
@@ -111,10 +115,10 @@ def round_loop(
     expander = Expander("laplace", BETA, learner.size)
     source = NoiseSource(expander, torch.float32, device, neighbours.me)
     rule = make_rule(variant.rule, variant.exchange, source, neighbours)
-    inject = Injection(rule, variant.every)
+    inject = Injection(rule, variant.noisy)
     row = (1.0 / len(neighbours.inputs),) * len(neighbours.inputs)
     links.round, links.mailbox = 0, Mailbox()  # the rounds begin again
-    return aggregate(neighbours, learner, inject, row, lambda t: 0.01, rounds, adapt_first=True)
+    return aggregate(neighbours, learner, inject, row, lambda t: 0.01, rounds, 1, adapt_first=True)
 
 
 def synthetic_learner(me: int) -> DataLearner:
@@ -131,6 +135,7 @@ def synthetic_learner(me: int) -> DataLearner:
         samples,
         np.arange(ROWS),
         BATCH,
+        ROWS // BATCH,
         random,
         torch.float32,
         device,

@@ -1,0 +1,39 @@
+"""The measures of `lppa bench` on real processes, as small as they can be: that they measure."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from lppa.coordinator import bench
+from lppa.protocol.settings import Settings
+
+# What has no influence on a round's time, or is the machine's; the size of a run is added.
+UNNAMED = {"data_dir", "device", "latency", "reveal_batches", "clip", "beta_own", "lr_decay"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("one", "other"), [("ours", "alone"), ("seeded", "dsgt")])
+def test_a_round_is_compared_with_another(one, other):
+    found = bench.compare_rounds(one, other, nodes=3, rounds=2, repeats=1)
+    assert found["ratio"] == pytest.approx(found[f"{one}_ms"] / found[f"{other}_ms"])
+    assert found["ratio"] > 0
+
+
+def test_the_exchange_is_compared_with_bare_sockets(monkeypatch):
+    monkeypatch.setattr(bench, "PARAMETERS", 10_000)
+    assert bench.exchange(repeats=2)["ratio"] > 0
+
+
+@pytest.mark.slow
+def test_growth_measures_runs_that_came_to_their_end():
+    found = bench.growth(sizes=(5,), rounds=2)
+    (row,) = found["sizes"]
+    assert (row["nodes"], found["ratio"]) == (5, 1.0)
+    assert row["round_s"] > 0
+
+
+def test_no_default_has_a_say_in_what_growth_measures():
+    named = {*bench.GROWTH, "rounds", "eval_every"}
+    assert {field.name for field in fields(Settings)} - named == UNNAMED
