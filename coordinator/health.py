@@ -15,7 +15,6 @@ import numpy as np
 
 from lppa.coordinator.metrics import Collection, rounding_bound
 from lppa.protocol.messages import Metrics
-from lppa.protocol.names import name_all
 from lppa.protocol.settings import Settings
 
 NEAR_CHANCE = 0.1  # of the way from chance to perfect
@@ -26,6 +25,7 @@ DEAD = 0.5  # share of a layer's units
 APART = 0.2  # consensus distance over the size of the models
 GROWTH = 2.0  # of the consensus distance, over the second half of a run
 FAR = 10.0  # times the largest of the others
+ENOUGH_LOOKS = 3  # evaluations that tell whether a client's gradients are large or just were once
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,12 @@ def examine(collection: Collection, settings: Settings, steps: int) -> list[Find
     reports = collection.reports[history[-1]["round"]]
     last = [reports[node] for node in sorted(reports)]
     return [
-        *_accuracy(history, last, steps),
+        *_accuracy(history, last, settings, steps),
         *_conservation(history, settings, collection.nodes, steps),
         *_consensus(history, last),
         *_dead(last),
-        *_strangers(last),
+        *_strange_gradients(collection),
+        *_strange_models(last),
     ]
 
 
@@ -57,21 +58,24 @@ def _values(reports: Sequence[Metrics], name: str) -> list[float]:
 
 
 def _accuracy(
-    history: Sequence[dict[str, Any]], last: Sequence[Metrics], steps: int
+    history: Sequence[dict[str, Any]], last: Sequence[Metrics], settings: Settings, steps: int
 ) -> list[Finding]:
     accuracy, chances = history[-1]["accuracy"], _values(last, "chance")
     if accuracy is None or not chances:
         return []
     now, chance = accuracy["mean"], max(chances)
     best = max(row["accuracy"]["mean"] for row in history)
-    if best - now > max(LOST_POINTS, LOST * (best - chance)):
+    near = chance + NEAR_CHANCE * (1.0 - chance)
+    # Who was never better than chance has nothing to lose, and a few test rows are soon lost.
+    by_chance = LOST_POINTS + (settings.eval_samples**-0.5 if settings.eval_samples else 0.0)
+    if best >= near and best - now > max(by_chance, LOST * (best - chance)):
         return [
             Finding(
                 f"accuracy fell from {best:.1%} to {now:.1%}: try a smaller --lr or --beta, or "
                 "fewer --local-steps"
             )
         ]
-    if now < chance + NEAR_CHANCE * (1.0 - chance):
+    if now < near:
         more = "a larger --lr or more --rounds" if steps < ENOUGH_STEPS else "another --lr"
         return [
             Finding(
@@ -131,32 +135,39 @@ def _dead(last: Sequence[Metrics]) -> list[Finding]:
     ]
 
 
-def _strangers(last: Sequence[Metrics]) -> list[Finding]:
-    """Clients whose gradient is far larger, or whose model is far further off, than all others'."""
+def _strange_gradients(collection: Collection) -> list[Finding]:
+    """A client whose gradients are mostly far larger than all others'.
+
+    Single gradients tell nothing: that of a small batch may be many times another's at any time.
+    """
+    looks = [one for one in collection.reports.values() if len(one) == collection.nodes]
+    if collection.nodes < 3 or len(looks) < ENOUGH_LOOKS:
+        return []
+    sizes = [
+        median(one[node].values["gradient_norm"] for one in looks)
+        for node in range(collection.nodes)
+    ]
+    return _far_from_all("gradients are", sizes)
+
+
+def _strange_models(last: Sequence[Metrics]) -> list[Finding]:
+    """A client whose model is far further off than all others'."""
     if len(last) < 3:
         return []
     theta = np.stack([report.theta for report in last])
     middle = np.median(theta, axis=0)
     distances = np.linalg.norm(theta - middle, axis=1).tolist()
-    gradients = [report.values["gradient_norm"] for report in last]
-    size = float(np.linalg.norm(middle))
-    found = []
-    for what, values, least in (
-        ("gradients are", gradients, 0.0),
-        ("model is", distances, APART * size),
-    ):
-        far = {
-            node
-            for node, value in enumerate(values)
-            if value > least and value > FAR * max(values[:node] + values[node + 1 :], default=0.0)
-        }
-        if far:
-            node = min(far)
-            others = max(value for k, value in enumerate(values) if k != node)
-            found.append(
-                Finding(
-                    f"{name_all(far)} is far from all others: its {what} {values[node]:.3g} "
-                    f"against at most {others:.3g}; look at its data and its log"
-                )
-            )
-    return found
+    return _far_from_all("model is", distances, APART * float(np.linalg.norm(middle)))
+
+
+def _far_from_all(what: str, values: Sequence[float], least: float = 0.0) -> list[Finding]:
+    node = max(range(len(values)), key=values.__getitem__)
+    others = max(value for k, value in enumerate(values) if k != node)
+    if values[node] <= least or values[node] <= FAR * others:
+        return []
+    return [
+        Finding(
+            f"node {node} is far from all others: its {what} {values[node]:.3g} "
+            f"against at most {others:.3g}; look at its data and its log"
+        )
+    ]

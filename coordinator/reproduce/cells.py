@@ -19,8 +19,21 @@ from typing import Any
 from lppa.coordinator.reproduce.sizes import Rows
 from lppa.protocol.errors import WrongUse
 
-# Counts up when the same cell would come out differently, as after a change of the algorithm.
-FORMAT = 1
+# Counts up when the same cell would come out differently, as after a change of the algorithm. The
+# last: with several local steps a round, their mean gradient is what clients exchange.
+FORMAT = 2
+ONE_STEP = 1  # the format of cells with one step a round: nothing has changed for these
+
+# What cells leave out: no cell has it, or the rule has no use for it.
+SAME: dict[str, Any] = {
+    "reveal_batches": False,
+    "beta": 0.025,
+    "noise": "laplace",
+    "noise_every": 0,
+    "noise_exchange": "tensor",
+    "beta_own": 0.0,
+    "latency": 0.0,
+}
 
 Results = Mapping[str, dict[str, Any]]
 """What finished cells gave, by key."""
@@ -41,7 +54,8 @@ class Attack:
 class Cell:
     """Everything that determines a result, spelled out: defaults may change, a cell may not.
 
-    `settings` has all that `lppa run` is told, but for the data set, which may be a small copy.
+    `settings` has all that `lppa run` is told, but for the data set, which may be a small copy, and
+    for what is the same in all cells.
     """
 
     dataset: str
@@ -49,6 +63,10 @@ class Cell:
     nodes: int
     settings: Mapping[str, Any]
     attack: Attack | None = None
+
+    def told(self) -> dict[str, Any]:
+        """All settings that a result can depend on, so that no default has a say."""
+        return {**SAME, **self.settings}
 
     def spec(self) -> dict[str, Any]:
         """The cell as plain values."""
@@ -58,7 +76,8 @@ class Cell:
     @property
     def key(self) -> str:
         """A name for people, and a hash of everything."""
-        text = json.dumps([FORMAT, self.spec()], sort_keys=True, separators=(",", ":"))
+        version = ONE_STEP if self.settings["local_steps"] == 1 else FORMAT
+        text = json.dumps([version, self.spec()], sort_keys=True, separators=(",", ":"))
         return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
     @property

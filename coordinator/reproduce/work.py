@@ -59,7 +59,7 @@ def run_cell(cell: Cell, out: Path, tell: Tell) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix=f"{cell.key}.part-", dir=runs))
     try:
         dataset = dataset_path(out / "data", cell.dataset, cell.rows)
-        settings = make_settings({**cell.settings, "dataset": dataset, "timeout": TIMEOUT})
+        settings = make_settings({**cell.told(), "dataset": dataset, "timeout": TIMEOUT})
         blueprint = make_blueprint(settings, cell.nodes, cell.key)
         attackers = () if cell.attack is None else (cell.attack.attacker,)
         display = Telling(settings.rounds, tell)

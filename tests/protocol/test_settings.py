@@ -109,3 +109,26 @@ def test_a_number_setting_takes_a_number_in_range_or_refuses(value):
         return
     assert isinstance(beta, float)
     assert 0 <= beta < float("inf")
+
+
+def test_what_nobody_sets_is_fresh_noise_from_seeds_in_every_round():
+    plain = make_settings({})
+    assert (plain.rule, plain.noise_every, plain.noise_exchange) == ("lppa", 1, "seed")
+    assert (plain.local_steps, plain.batch, plain.beta) == (10, 64, "auto")
+
+
+def test_the_paper_is_the_paper_whatever_the_defaults_are():
+    paper = make_settings(PRESETS["paper"])
+    assert (paper.noise, paper.noise_every, paper.noise_exchange) == ("laplace", 0, "tensor")
+    assert (paper.beta, paper.lr, paper.batch, paper.rounds) == (0.025, 0.05, 256, 50)
+    assert (paper.local_steps, paper.mixing) == ("epoch", "combine-then-adapt")
+    assert (paper.init, paper.weights, paper.normalize) == ("independent", "random", False)
+    assert (paper.topology, paper.beta_own, paper.clip) == ("full", 0.0, None)
+
+
+@pytest.mark.parametrize(
+    ("every", "due"), [(0, [0]), (1, [0, 1, 2, 3, 4, 5, 6]), (3, [0, 3, 6]), (9, [0])]
+)
+def test_noise_is_due_at_the_start_and_every_so_many_rounds(every, due):
+    settings = make_settings({"noise_every": every})
+    assert [t for t in range(7) if settings.noisy(t)] == due

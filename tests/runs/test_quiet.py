@@ -53,7 +53,9 @@ def test_a_command_that_went_well_says_nothing(tmp_path, monkeypatch, argv):
 
 def test_a_run_with_an_attack_and_its_report_say_nothing(started, tmp_path):
     out = tmp_path / "run"
-    settings = ("--rounds", 2, "--batch", 1, "--model", "mlp", "--timeout", PATIENCE, *HIDDEN)
+    # Long enough to learn something: a run that did not would be warned of.
+    settings = ("--rounds", 10, "--batch", 16, "--model", "mlp", "--timeout", PATIENCE)
+    settings += (*HIDDEN, "--local-steps", 5, "--seed", 1)
     attack = ("--attacker", 1, "--attack", "labels")
     ended = started.quick("lppa", "run", "-n", 3, *settings, *attack, "--out", out, "-q").end()
     assert (ended.code, ended.out, ended.err) == (0, "", "")

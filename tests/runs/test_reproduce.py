@@ -167,7 +167,7 @@ def test_within_a_seed_the_rules_have_the_same_data_weights_start_and_batches(lo
     runs = []
     for variant in (DSGT, DP, LPPA):
         cell = PLAN.training("digits", variant, 1, partition="dirichlet:0.1", beta=0.0)
-        runs.append(local_run(cell.nodes, **{**cell.settings, **told}))
+        runs.append(local_run(cell.nodes, **{**cell.told(), **told}))
     first = runs[0]
     for other in runs[1:]:
         assert (other.blueprint.W == first.blueprint.W).all()

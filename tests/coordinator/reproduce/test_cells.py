@@ -9,6 +9,7 @@ import pytest
 from lppa.coordinator.reproduce.cells import Store, from_spec, read_results
 from lppa.coordinator.reproduce.experiments import (
     DP,
+    DP_EVERY_ROUND,
     DSGT,
     EXPERIMENTS,
     LPPA,
@@ -19,7 +20,7 @@ from lppa.coordinator.reproduce.experiments import (
 from lppa.coordinator.reproduce.pool import Room, next_cell
 from lppa.coordinator.reproduce.sizes import FULL, QUICK, READINGS, TINY
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.settings import make_settings
+from lppa.protocol.settings import Settings, make_settings
 
 PLAN = Plan(FULL, "paper", (1, 2, 3), ("mnist", "adult"))
 
@@ -32,7 +33,9 @@ def plans():
 
 def test_the_key_of_a_cell_stays_the_same_from_version_to_version():
     # Changes only with the work itself: finished results are found by it.
-    assert PLAN.training("mnist", LPPA, 1).key == "mnist-iid-lppa-seed1-500c45362f"
+    assert PLAN.training("mnist", LPPA, 1).key == "mnist-iid-lppa-seed1-a2d080e5ea"
+    one_step = Plan(FULL, "one-update", (1,), ("mnist",)).training("mnist", LPPA, 1)
+    assert one_step.key == "mnist-iid-lppa-seed1-213058616d"
     assert PLAN.attacked("mnist", LPPA, 1).key == "mnist-iid-lppa-attacked-seed1-fd0de26436"
 
 
@@ -94,13 +97,49 @@ def test_experiments_share_what_they_have_in_common():
 @pytest.mark.parametrize("plan", [*plans(), Plan(TINY, "paper", (1,), ("digits",))])
 def test_every_cell_can_be_run(plan):
     for cell in all_cells(plan, list(EXPERIMENTS)):
-        settings = make_settings({**cell.settings, "dataset": cell.dataset})
+        settings = make_settings({**cell.told(), "dataset": cell.dataset})
         if cell.attack is not None:
             assert settings.batch == 1
             assert settings.reveal_batches
             assert settings.rounds > max(cell.attack.rounds) + 1
             assert cell.attack.attacker < cell.nodes
             assert cell.attack.attacker not in cell.attack.victims
+
+
+@pytest.mark.parametrize("plan", [*plans(), Plan(TINY, "paper", (1,), ("digits", "adult"))])
+def test_no_default_has_a_say_in_a_cell(plan):
+    # Where data lies and on what it is computed is the machine's; clipping is off unless asked for.
+    elsewhere = {"dataset", "timeout", "data_dir", "device", "clip"}
+    names = {field.name for field in dataclasses.fields(Settings)} - elsewhere
+    for cell in all_cells(plan, list(EXPERIMENTS)):
+        assert set(cell.told()) == names
+        assert cell.told().items() >= cell.settings.items()
+        assert make_settings(cell.told()).beta != "auto"
+
+
+@pytest.mark.parametrize("variant", [DSGT, DP, LPPA])
+def test_the_paper_s_cells_are_the_paper_s(variant):
+    """Word for word, and not by way of the preset."""
+    expected = {
+        **{"normalize": False, "init": "independent", "mixing": "combine-then-adapt"},
+        **{"weights": "random", "lr": 0.05, "lr_decay": 0.0, "batch": 256, "rounds": 50},
+        **{
+            "local_steps": "epoch",
+            "topology": "full",
+            "finish": 0,
+            "noise_every": 0,
+            "beta": 0.025,
+        },
+        **{"noise_exchange": "tensor", "noise": "laplace", "beta": 0.025, "beta_own": 0.0},
+        **{"batches": "next", "dtype": "float32", "partition": "iid"},
+    }
+    told = PLAN.training("mnist", variant, 1).told()
+    assert told.items() >= expected.items()
+    told = PLAN.attacked("mnist", variant, 1).told()
+    fewer = {"batch": 1, "local_steps": 1, "rounds": 2}
+    assert told.items() >= (expected | fewer).items()
+    told = PLAN.training("mnist", DP_EVERY_ROUND, 1).told()
+    assert (told["noise_every"], told["beta"]) == (1, 0.025)
 
 
 def test_the_paper_s_reading_is_the_preset():
