@@ -41,17 +41,18 @@ class Share:
 
 
 def examples_per_gradient(settings: Settings, rows: int) -> int:
-    """How many different examples a client with so many rows has in one round's gradient.
+    """Among how many examples a client with so many rows shares out one round's gradient.
 
-    Drawn more than once, an example counts as often; all rows are the most that there can be.
+    Where steps go through the data more than once, an example that was drawn more often than others
+    has a larger share.
     """
+    batch = min(settings.batch, rows)
     if settings.batches == "same":
-        return min(settings.batch, rows)
-    return (
-        rows
-        if settings.local_steps == "epoch"
-        else min(settings.batch * settings.local_steps, rows)
-    )
+        return batch
+    if settings.local_steps == "epoch":
+        return rows
+    drawn = batch * int(settings.local_steps)
+    return drawn // math.ceil(drawn / rows)
 
 
 def expected_share(settings: Settings, nodes: int, rows: int | None = None) -> Share | None:

@@ -221,15 +221,15 @@ def test_a_layer_of_which_most_is_dead_in_most_clients_is_found():
 
 
 def test_a_client_whose_gradients_are_far_larger_is_named():
-    found = the_only({"own": {3: {"gradient_norm": 10.1}}})
+    found = the_only(*[{"own": {3: {"gradient_norm": 10.1}}}] * 3)
     assert found.ill
     assert found.text == (
         "node 3 is far from all others: its gradients are 10.1 against at most 1; look at its data "
         "and its log"
     )
-    assert findings({"own": {3: {"gradient_norm": 9.9}}}) == []
+    assert findings(*[{"own": {3: {"gradient_norm": 9.9}}}] * 3) == []
     # Two like it are no strangers to each other.
-    assert findings({"own": {k: {"gradient_norm": 100.0} for k in (1, 3)}}) == []
+    assert findings(*[{"own": {k: {"gradient_norm": 100.0} for k in (1, 3)}}] * 3) == []
 
 
 def test_a_client_whose_model_is_far_off_is_named():
@@ -253,11 +253,9 @@ def test_of_two_clients_neither_is_the_stranger():
 
 
 def test_several_findings_are_all_told_what_is_learned_first():
-    rows = [{"apart": d, "accuracy": 0.9} for d in (0.1, 0.5, 2.0)]
-    last = {
-        **{"apart": 4.0, "accuracy": 0.2, "dead": 1.0, "residual": 1.0},
-        "own": {2: {"gradient_norm": 1e4}},
-    }
+    own = {"own": {2: {"gradient_norm": 1e4}}}
+    rows = [{"apart": d, "accuracy": 0.9, **own} for d in (0.1, 0.5, 2.0)]
+    last = {"apart": 4.0, "accuracy": 0.2, "dead": 1.0, "residual": 1.0, **own}
     found = findings(*rows, last)
     starts = ["accuracy fell", "the conservation", "clients' models", "100% of", "node 2 is far"]
     assert [f.text[: len(s)] for f, s in zip(found, starts, strict=True)] == starts

@@ -47,7 +47,7 @@ def blueprint(nodes=5, **settings):
     [
         ({"batch": 7, "local_steps": 3}, 1000, 21),
         ({"batch": 7, "local_steps": 3}, 21, 21),
-        ({"batch": 7, "local_steps": 3}, 20, 20),
+        ({"batch": 7, "local_steps": 3}, 20, 10),
         ({"batch": 7, "local_steps": "epoch"}, 1000, 1000),
         ({"batch": 7, "local_steps": 3, "batches": "same"}, 1000, 7),
         ({"batch": 7, "local_steps": "epoch", "batches": "same"}, 1000, 7),
@@ -65,7 +65,7 @@ def test_a_share_is_an_examples_gradient_over_how_many_share_it():
     assert expected_share(settings, 5, rows=3).examples == 3
     assert Share(0.5, 20).rms == pytest.approx(0.025)
     # 1,438 rows over five clients, and over more clients than there are rows.
-    assert expected_share(make_settings({}), 5).examples == 287
+    assert expected_share(make_settings({}), 5).examples == 213
     assert expected_share(make_settings({}), 2000).examples == 1
     assert expected_share(make_settings({"dataset": "quadratic"}), 5) is None
 
