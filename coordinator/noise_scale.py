@@ -46,6 +46,7 @@ def examples_per_gradient(settings: Settings, rows: int) -> int:
     Where steps go through the data more than once, an example that was drawn more often than others
     has a larger share.
     """
+    rows = max(1, rows)
     batch = min(settings.batch, rows)
     if settings.batches == "same":
         return batch
@@ -67,7 +68,7 @@ def expected_share(settings: Settings, nodes: int, rows: int | None = None) -> S
         # that are asked for, and of a whole pass that it is one step.
         steps = 1 if settings.local_steps == "epoch" else settings.local_steps
         rows = settings.batch * steps
-    return Share(network.example_rms, max(1, examples_per_gradient(settings, rows)))
+    return Share(network.example_rms, examples_per_gradient(settings, rows))
 
 
 def noise_left(topology: Topology, rule: str) -> float:

@@ -28,13 +28,15 @@ class Exposure:
     """What pooled attackers learn of one victim: by target the deviation in units of β.
 
     `unseen` is the deviation, in the same unit, of the noise that they do not know on whatever the
-    victim sends, if it adds some before every message; else 0.
+    victim sends, if it adds some before every message; else 0. `bare` says that nothing but other
+    clients' gradients hides its later ones.
     """
 
     attackers: tuple[int, ...]
     victim: int
     values: dict[str, float]
     unseen: float = 0.0
+    bare: bool = False
 
     @property
     def exact(self) -> list[str]:
@@ -50,11 +52,6 @@ class Exposure:
         """
         found = min(self.values.values())
         return self.unseen if math.isinf(found) else found
-
-    @property
-    def mixed(self) -> bool:
-        """Whether no linear estimate tells anything of the victim apart from others."""
-        return all(math.isinf(value) for value in self.values.values())
 
     def record(self) -> dict[str, object]:
         """As in audit.json: a number, "exact" or "mixed"."""
@@ -92,7 +89,9 @@ def exposures(
     best = {v: dict.fromkeys(TARGETS, math.inf) for v in chosen}
     for (victim, name, _), value in zip(wanted, found, strict=True):
         best[victim][name] = min(best[victim][name], float(value))
-    return [Exposure(spies, v, best[v], unseen_noise(schedule, spies, v)) for v in chosen]
+    unseen = {v: unseen_noise(schedule, spies, v) for v in chosen}
+    bare = {v: unseen[v] == 0 and math.isinf(best[v]["change"]) for v in chosen}
+    return [Exposure(spies, v, best[v], unseen[v], bare[v]) for v in chosen]
 
 
 def unseen_noise(schedule: Schedule, attackers: Sequence[int], victim: int) -> float:

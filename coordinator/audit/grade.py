@@ -42,7 +42,8 @@ def graded(found: Exposure, size: float | None) -> tuple[float | None, str]:
     if size is None or found.least == 0.0:
         return None, "weak"
     ratio = found.least / size
-    return ratio, grade_of(ratio)
+    grade = grade_of(ratio)
+    return (None, "weak") if found.bare and grade == "hidden" else (ratio, grade)
 
 
 def worst(grades: Iterable[str]) -> str:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lppa.coordinator.audit.exposure import Exposure
+from lppa.coordinator.audit.assemble import case_of
+from lppa.coordinator.audit.exposure import Exposure, exposures
 from lppa.coordinator.audit.grade import (
     GRADES,
     HIDDEN_FROM,
@@ -18,6 +19,8 @@ from lppa.coordinator.audit.grade import (
     graded,
     worst,
 )
+from lppa.coordinator.plan import make_blueprint
+from lppa.protocol.settings import make_settings
 
 RATIOS = st.floats(1e-9, 1e9)
 
@@ -72,3 +75,14 @@ def test_the_worst_of_several_is_the_first_in_the_list_of_grades_that_is_among_t
 
 def test_every_grade_has_a_meaning():
     assert tuple(MEANING) == GRADES
+
+
+def test_what_only_others_gradients_hide_later_is_weak_however_large_the_first_noise():
+    # Noise at the start only, on a directed ring: the change is mixed, and bare of any noise.
+    settings = {"topology": "directed-ring", "init": "independent", "beta": 2.0, "seed": 1}
+    for every, expected in ((0, "weak"), (1, "hidden")):
+        told = make_settings({**settings, "noise_every": every, "mixing": "combine-then-adapt"})
+        case = case_of(make_blueprint(told, 5, "test"), 4)
+        (found,) = exposures(case.schedule(), [1], [0])
+        assert found.bare == (every == 0)
+        assert graded(found, 0.001)[1] == expected
