@@ -27,7 +27,8 @@ def show(found: dict[str, Any]) -> None:
     for sentence in found["verdict"]:
         say(f"- {sentence}")
     if found["dropout"]:
-        say(f"- {dropout_sentence(found['dropout'])}")
+        anyway = " What is open anyway stays so." if found["grade"] == "open" else ""
+        say(f"- {dropout_sentence(found['dropout'])}{anyway}")
     if found["advice"]:
         say(f"To change that: {found['advice']}.")
     say("About the noise:")
