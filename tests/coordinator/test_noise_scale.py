@@ -147,7 +147,7 @@ def test_noise_in_every_round_keeps_models_as_far_apart_as_drawn_noise_does(
 @pytest.mark.parametrize("mixing", ["adapt-then-combine", "combine-then-adapt"])
 def test_noise_at_the_start_only_counts_in_its_worst_round(mixing):
     for topology, nodes in GRAPHS:
-        run = blueprint(nodes, topology=topology, mixing=mixing, noise_every=0)
+        run = blueprint(nodes, topology=topology, mixing=mixing, noise_every=0, lr=0.05)
         sizes = simulated(run, 60, kappa=0.05)
         expected = disagreement(run.topology, run.W, run.settings, 1)
         assert max(sizes) == pytest.approx(expected, rel=0.05)
