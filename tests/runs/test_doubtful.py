@@ -15,7 +15,8 @@ def test_a_run_by_default_is_sound_hides_all_and_is_warned_of_nothing(local_run)
     # What is hidden was measured in the run, and is no longer what the table expects.
     audit = json.loads((run.folder / "audit.json").read_text())
     assert audit["hide"]["source"] == "run"
-    assert audit["hide"]["examples"] == 1438 // 3
+    # Ten batches of 64 go through 479 rows more than once: some examples count twice in them.
+    assert audit["hide"]["examples"] == 10 * 64 // 2
     reports = [
         json.loads(line)["example_rms"]
         for node in range(3)
