@@ -60,7 +60,7 @@ def grid() -> dict[str, tuple[int, dict[str, Any]]]:
         ("full", "ring", "directed-ring"), (0, 1), (0.0001, 0.01, 0.1, 0.5, 2.0)
     ):
         add(5, rule="lppa", topology=topology, noise_every=every, beta=beta)
-    for every, beta, steps in product((1, 2), (0.02, 1.0), (2, 4)):
+    for every, beta, steps in ((1, 0.02, 2), (1, 0.02, 4), (1, 1.0, 2), (1, 1.0, 4), (2, 0.02, 2)):
         add(5, rule="lppa", noise_every=every, beta=beta, local_steps=steps)
     for every, beta in product((0, 1), (0.01, 0.1, 1.0, 4.0)):
         add(5, rule="dp", noise_every=every, beta=beta)
