@@ -26,7 +26,7 @@ class Network:
 
 
 NETWORKS: dict[tuple[str, str], Network] = {
-    ("digits", "cnn"): Network(6_090, 1_438, 0.60, 0.10),
+    ("digits", "cnn"): Network(6_090, 1_438, 0.85, 0.10),
     ("digits", "mlp"): Network(17_226, 1_438, 0.24, 0.083),
     ("digits", "lenet"): Network(8_026, 1_438, 0.066, 0.31),
     ("mnist", "cnn"): Network(28_938, 60_000, 0.45, 0.036),

@@ -19,7 +19,7 @@ from lppa.protocol.settings import Settings
 if TYPE_CHECKING:
     from lppa.coordinator.plan import Blueprint
 
-WANTED = 30.0  # noise over an example's share of the gradient: half again what counts as hidden
+WANTED = 40.0  # noise over an example's share of the gradient: twice what counts as hidden
 # Disagreement over the size of the weights that has cost no accuracy: all the time, and once.
 BEARABLE = 0.1
 BEARABLE_ONCE = 3.0
@@ -125,9 +125,14 @@ def largest_beta(settings: Settings, topology: Topology, W: np.ndarray) -> float
     return bearable * network.weight_rms / apart if apart else math.inf
 
 
-def choose_beta(settings: Settings, topology: Topology, W: np.ndarray) -> float:
-    """β where nobody named one: as large as hides an example, as far as the models bear it."""
-    share = expected_share(settings, topology.nodes)
+def choose_beta(
+    settings: Settings, topology: Topology, W: np.ndarray, rows: int | None = None
+) -> float:
+    """β where nobody named one: as large as hides an example, as far as the models bear it.
+
+    `rows` are those of the smallest client, where they are known: it hides the least.
+    """
+    share = expected_share(settings, topology.nodes, rows)
     if share is None:
         return PLAIN
     hiding = enough_noise(share.rms, noise_left(topology, settings.rule))

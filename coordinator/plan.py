@@ -30,6 +30,8 @@ class Blueprint:
     seed: int
     topology: Topology
     W: np.ndarray
+    # Nobody named β: it was chosen, and may be chosen again when more is known.
+    beta_chosen: bool = False
 
     @property
     def nodes(self) -> int:
@@ -72,6 +74,15 @@ def make_blueprint(settings: Settings, nodes: int, name: str) -> Blueprint:
     seed = secrets.randbits(31) if settings.seed is None else settings.seed
     topology = build_topology(settings.topology, nodes, derive(seed, "topology"))
     W = weight_matrix(topology, settings.weights, derive(seed, "weights"))
-    if settings.beta == "auto":
+    chosen = settings.beta == "auto"
+    if chosen:
         settings = replace(settings, beta=choose_beta(settings, topology, W))
-    return Blueprint(name, settings, seed, topology, W)
+    return Blueprint(name, settings, seed, topology, W, chosen)
+
+
+def knowing_rows(blueprint: Blueprint, rows: int) -> Blueprint:
+    """The same run, its β chosen for a smallest client with so many rows of data."""
+    if not blueprint.beta_chosen:
+        return blueprint
+    beta = choose_beta(blueprint.settings, blueprint.topology, blueprint.W, rows)
+    return replace(blueprint, settings=replace(blueprint.settings, beta=beta))

@@ -17,7 +17,7 @@ from lppa.coordinator.bootstrap import Roster, bootstrap
 from lppa.coordinator.display import Silent
 from lppa.coordinator.launch import GRACE, LocalNodes, check_data, warm_up
 from lppa.coordinator.metrics import ENDED, summarise
-from lppa.coordinator.plan import Blueprint
+from lppa.coordinator.plan import Blueprint, knowing_rows
 from lppa.coordinator.records import Records
 from lppa.coordinator.signals import uninterrupted
 from lppa.coordinator.watch import Watch
@@ -126,6 +126,8 @@ def run_local(
     """
     warm_up()
     partition = check_data(blueprint.settings, blueprint.nodes, blueprint.seed)
+    if partition is not None:
+        blueprint = knowing_rows(blueprint, min(map(sum, partition["labels"])))
     private = Path(tempfile.mkdtemp(prefix="lppa-"))
     try:
         book, keys = local_book(blueprint.nodes, private, secure)

@@ -91,7 +91,7 @@ class Settings:
     )
     # -- the algorithm
     rule: str = option("lppa", "Aggregation rule.", choices=("dsgt", "dp", "lppa"))
-    rounds: int = option(50, "Communication rounds T.", kind=int, least=1)
+    rounds: int = option(80, "Communication rounds T.", kind=int, least=1)
     lr: float = option(0.03, "Step size λ.", kind=float, above=0.0)
     lr_decay: float = option(0.0, "λ in round t is λ / (1 + DECAY·t).", kind=float, least=0.0)
     local_steps: int | str = option(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from resumable import measure_missing, publish
 
 from lppa.coordinator.display import Silent
 from lppa.coordinator.launch import stop_fork_server
@@ -128,25 +129,16 @@ def table(rows: list[dict[str, Any]]) -> str:
 @click.option("--write", type=click.Path(path_type=Path), help="Write the table there.")
 def main(out: Path, write: Path | None) -> None:
     """Run the grid, or what is missing of it, and print its table."""
-    out.mkdir(parents=True, exist_ok=True)
-    kept = out / "grid.jsonl"
-    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
-    known = {row["name"] for row in rows}
-    for number, (name, (nodes, settings)) in enumerate(grid().items()):
-        if name in known:
-            continue
-        folder = out / str(number)
-        shutil.rmtree(folder, ignore_errors=True)
-        row = {"name": name, **try_one(nodes, settings, folder)}
-        rows.append(row)
-        with kept.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        click.echo(f"{name}: {row['grade']} {row['psnr'] - row['mean']:+.1f} dB", err=True)
+    numbered = {name: (number, case) for number, (name, case) in enumerate(grid().items())}
+
+    def measure(name: str) -> dict[str, Any]:
+        number, (nodes, settings) = numbered[name]
+        shutil.rmtree(out / str(number), ignore_errors=True)
+        return try_one(nodes, settings, out / str(number))
+
+    rows = measure_missing(out / "grid.jsonl", numbered, measure)
     stop_fork_server()
-    text = table(rows)
-    click.echo(text)
-    if write is not None:
-        write.write_text(text)
+    publish(table(rows), write)
 
 
 if __name__ == "__main__":

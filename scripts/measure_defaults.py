@@ -1,7 +1,7 @@
 """What the plain defaults reach on every data set, against one client that has all the data.
 
 Usage: python scripts/measure_defaults.py OUT [--datasets digits,adult] [--write docs/defaults.md]
-Every run is `lppa run -n N --dataset D --seed S --eval-every 50` with the options of its column.
+Every run is `lppa run -n N --dataset D --seed S --eval-every 80` with the options of its column.
 Resumable: OUT/runs.jsonl keeps what is done.
 """
 
@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 import torch
+from resumable import measure_missing, publish
 
 from lppa.coordinator.display import Silent
 from lppa.coordinator.launch import stop_fork_server
@@ -48,7 +49,7 @@ def alone(dataset: str, seed: int) -> dict[str, Any]:
 def together(dataset: str, column: str, rule: str, seed: int, folder: Path) -> dict[str, Any]:
     """A run with the defaults and the options of a column."""
     nodes, options = COLUMNS[column]
-    told = {"dataset": dataset, "rule": rule, "seed": seed, "eval_every": 50, **options}
+    told = {"dataset": dataset, "rule": rule, "seed": seed, "eval_every": 80, **options}
     shutil.rmtree(folder, ignore_errors=True)
     summary = run_local(make_blueprint(make_settings(told), nodes, folder.name), folder, Silent())
     audit = json.loads((folder / "audit.json").read_text())
@@ -67,7 +68,7 @@ def table(rows: list[dict[str, Any]]) -> str:
     """Means and deviations over seeds, in per cent, and the grades."""
     found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in rows:
-        found.setdefault((row["dataset"], row["column"], row["rule"]), []).append(row)
+        found.setdefault(tuple(row["name"].split()[:3]), []).append(row)
 
     def cell(*key: str) -> str:
         values = [100 * row["accuracy"] for row in found.get(key, ())]
@@ -118,37 +119,23 @@ def table(rows: list[dict[str, Any]]) -> str:
 @click.option("--write", type=click.Path(path_type=Path), help="Write the tables there.")
 def main(out: Path, datasets: str, columns: str, write: Path | None) -> None:
     """Run what is missing, and print the tables."""
-    out.mkdir(parents=True, exist_ok=True)
-    kept = out / "runs.jsonl"
-    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
-    known = {(r["dataset"], r["column"], r["rule"], r["seed"]) for r in rows}
     jobs = [
-        (dataset, column, rule, seed)
+        f"{dataset} {column} {rule} {seed}"
         for seed in SEEDS
         for column in columns.split(",")
         for rule in RULES.get(column, ("dsgt",) if column == "alone" else ("lppa",))
         for dataset in datasets.split(",")
     ]
-    for job in jobs:
-        if job in known:
-            continue
-        dataset, column, rule, seed = job
-        folder = out / "-".join(map(str, job))
-        result = (
-            alone(dataset, seed)
-            if column == "alone"
-            else together(dataset, column, rule, seed, folder)
-        )
-        row = {"dataset": dataset, "column": column, "rule": rule, "seed": seed, **result}
-        rows.append(row)
-        with kept.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        click.echo(f"{' '.join(map(str, job))}: {result['accuracy']:.2%}", err=True)
+
+    def measure(job: str) -> dict[str, Any]:
+        dataset, column, rule, seed = job.split()
+        if column == "alone":
+            return alone(dataset, int(seed))
+        return together(dataset, column, rule, int(seed), out / job.replace(" ", "-"))
+
+    rows = measure_missing(out / "runs.jsonl", jobs, measure)
     stop_fork_server()
-    text = table(rows)
-    click.echo(text)
-    if write is not None:
-        write.write_text(text)
+    publish(table(rows), write)
 
 
 if __name__ == "__main__":

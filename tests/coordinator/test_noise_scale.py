@@ -31,7 +31,7 @@ from lppa.coordinator.noise_scale import (
     scale_warnings,
     two_digits,
 )
-from lppa.coordinator.plan import make_blueprint
+from lppa.coordinator.plan import knowing_rows, make_blueprint
 from lppa.protocol.settings import make_settings
 
 
@@ -274,3 +274,13 @@ def test_the_choice_is_made_from_the_graph_and_not_from_its_name():
     assert choose_beta(replace(run.settings, topology="full"), run.topology, run.W) == (
         run.settings.beta
     )
+
+
+def test_beta_that_was_chosen_follows_the_smallest_client_and_one_that_was_named_does_not():
+    chosen = make_blueprint(make_settings({"dataset": "digits", "seed": 1}), 5, "x")
+    few = knowing_rows(chosen, 20)
+    # Ten passes over twenty rows: each gradient is shared by twenty, and not by two hundred.
+    assert examples_per_gradient(chosen.settings, 20) == 20
+    assert few.settings.beta > chosen.settings.beta
+    named = make_blueprint(make_settings({"dataset": "digits", "beta": 0.01, "seed": 1}), 5, "x")
+    assert knowing_rows(named, 20) is named

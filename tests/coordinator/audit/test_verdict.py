@@ -401,7 +401,7 @@ EVERY = "--noise-every 1 --noise-exchange seed"
 MORE = " (or more examples in a gradient: a larger --batch, more --local-steps)"
 # 30 times a share of 0.01 over what is left of β: √12 of noise on the edges of a full graph of
 # five, √2 of one draw.
-EDGE, DRAW = "--beta 0.087", 0.21
+EDGE, DRAW = "--beta 0.12", 0.28
 
 
 @pytest.mark.parametrize(
@@ -415,12 +415,12 @@ EDGE, DRAW = "--beta 0.087", 0.21
         ({"rule": "dsgt", "noise_every": 1}, "use --rule lppa"),
         ({"rule": "dsgt", "beta": 0}, f"use --rule lppa {EVERY} {EDGE}{MORE}"),
         ({"beta": 0}, f"use {EVERY} {EDGE}{MORE}"),
-        ({"beta": 0.086, "noise_every": 1}, f"use {EDGE}{MORE}"),
-        ({"beta": 0.087, "noise_every": 1}, ""),
-        ({"beta": 0.05, "noise_every": 1, "topology": "ring"}, f"use --beta 0.15{MORE}"),
+        ({"beta": 0.11, "noise_every": 1}, f"use {EDGE}{MORE}"),
+        ({"beta": 0.12, "noise_every": 1}, ""),
+        ({"beta": 0.05, "noise_every": 1, "topology": "ring"}, f"use --beta 0.2{MORE}"),
         ({"rule": "dp", "beta": 0, "noise_every": 1}, f"use --beta {DRAW}{MORE}"),
-        ({"rule": "dp", "beta": 0.2, "noise_every": 1}, f"use --beta {DRAW}{MORE}"),
-        ({"rule": "dp", "beta": 0.21, "noise_every": 1}, ""),
+        ({"rule": "dp", "beta": 0.27, "noise_every": 1}, f"use --beta {DRAW}{MORE}"),
+        ({"rule": "dp", "beta": 0.28, "noise_every": 1}, ""),
         ({"beta": 0, "beta_own": 0.1}, f"use {EVERY} {EDGE}{MORE}"),
         ({"beta": 0, "beta_own": DRAW}, f"use {EVERY}"),
     ],
@@ -434,9 +434,9 @@ def test_the_advice_is_what_is_missing_and_no_more(settings, expected):
 def test_where_a_beta_that_nobody_named_would_be_chosen_smaller_it_is_named(settings):
     # On a directed ring, noise in every round keeps models further apart than at the start only.
     ring = {"topology": "directed-ring", "hide": None, "local_steps": 10, **settings}
-    found, table = [pair(1, 0, change=0.0)], " --beta 0.06"
+    found, table = [pair(1, 0, change=0.0)], " --beta 0.11"
     assert advised(found, **ring, beta="auto").endswith(f"{EVERY}{table}{MORE}")
-    assert advised(found, **ring, beta=0.061).endswith(EVERY)
+    assert advised(found, **ring, beta=0.12).endswith(EVERY)
     assert advised(found, beta="auto", hide=None, **FREE, **settings).endswith(EVERY)
 
 

@@ -139,7 +139,7 @@ def test_noise_far_below_a_single_examples_gradient_hides_nothing_and_that_is_sa
     assert (found["grade"], found["bad"]) == ("open", False)
     (line,) = warning_lines(found)
     assert line.startswith("Open: the noise in the way of node 1 on node 0 is 0.000214 times an ")
-    assert line.endswith("; to change that, use --beta-own 1.4 (`lppa audit` tells more)")
+    assert line.endswith("; to change that, use --beta-own 1.9 (`lppa audit` tells more)")
 
 
 def test_colluders_that_surround_a_victim_are_advised_against_with_own_noise():
