@@ -8,12 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from lppa.coordinator.noise_scale import choose_beta
 from lppa.coordinator.sinkhorn import spectral_gap, weight_matrix
 from lppa.coordinator.topology import Topology, build_topology
 from lppa.protocol.messages import Plan
@@ -69,20 +68,9 @@ class Blueprint:
         }
 
 
-def make_blueprint(settings: Settings, nodes: int, name: str) -> Blueprint:
+def draw_blueprint(settings: Settings, nodes: int, name: str) -> Blueprint:
     """Builds topology and W; a graph that cannot work is refused here, before anything starts."""
     seed = secrets.randbits(31) if settings.seed is None else settings.seed
     topology = build_topology(settings.topology, nodes, derive(seed, "topology"))
     W = weight_matrix(topology, settings.weights, derive(seed, "weights"))
-    chosen = settings.beta == "auto"
-    if chosen:
-        settings = replace(settings, beta=choose_beta(settings, topology, W))
-    return Blueprint(name, settings, seed, topology, W, chosen)
-
-
-def knowing_rows(blueprint: Blueprint, rows: int) -> Blueprint:
-    """The same run, its β chosen for a smallest client with so many rows of data."""
-    if not blueprint.beta_chosen:
-        return blueprint
-    beta = choose_beta(blueprint.settings, blueprint.topology, blueprint.W, rows)
-    return replace(blueprint, settings=replace(blueprint.settings, beta=beta))
+    return Blueprint(name, settings, seed, topology, W)

@@ -16,11 +16,11 @@ from typing import Any
 import torch
 
 from lppa.node.algorithm import Round, aggregate
-from lppa.node.attack.log import LogWriter, log_path
 from lppa.node.device import choose_device
 from lppa.node.expansion import Expander
 from lppa.node.join import join
 from lppa.node.learner import DataLearner, Learner, make_learner
+from lppa.node.log import LogWriter, log_path
 from lppa.node.memory import proportional_bytes
 from lppa.node.neighbours import Neighbours
 from lppa.node.noise import Injection, NoiseSource, dp, make_rule

@@ -78,4 +78,4 @@ for data in "${@:-digits}"; do
     esac
 done
 [ ${#tables[@]} -gt 0 ] || fail "no case has '${ONLY:-}' in its name"
-"$venv/bin/python" -m lppa.node.attack.totals "${tables[@]}" | tee "$out/totals.md"
+"$venv/bin/python" -m lppa.attack.totals "${tables[@]}" | tee "$out/totals.md"

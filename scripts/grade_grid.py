@@ -16,16 +16,16 @@ from typing import Any
 import click
 from resumable import measure_missing, publish
 
-from lppa.coordinator.display import Silent
-from lppa.coordinator.launch import stop_fork_server
-from lppa.coordinator.plan import make_blueprint
-from lppa.coordinator.run import run_local
-from lppa.node.attack.names import parse_attacks
-from lppa.node.attack.restarts import Options
-from lppa.node.attack.run import attack_case
-from lppa.node.attack.scene import open_scene, plan_cases
+from lppa.attack.names import parse_attacks
+from lppa.attack.restarts import Options
+from lppa.attack.run import attack_case
+from lppa.attack.scene import open_scene, plan_cases
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import make_settings
+from lppa.running.display import Silent
+from lppa.running.launch import stop_fork_server
+from lppa.running.prepare import make_blueprint
+from lppa.running.run import run_local
 
 BASE = {
     "dataset": "digits",

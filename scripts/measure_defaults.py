@@ -17,12 +17,12 @@ import click
 import torch
 from resumable import measure_missing, publish
 
-from lppa.coordinator.display import Silent
-from lppa.coordinator.launch import stop_fork_server
-from lppa.coordinator.plan import make_blueprint
-from lppa.coordinator.run import run_local
 from lppa.node.learner import make_learner
 from lppa.protocol.settings import make_settings
+from lppa.running.display import Silent
+from lppa.running.launch import stop_fork_server
+from lppa.running.prepare import make_blueprint
+from lppa.running.run import run_local
 
 DATASETS = ("digits", "mnist", "fmnist", "cifar10", "adult", "covtype", "rcv1")
 SEEDS = (1, 2, 3)

@@ -1,4 +1,4 @@
-"""Measures what `coordinator/networks.py` knows of each network on each data set.
+"""Measures what `lppa/running/known_networks.py` knows of each network on each data set.
 
 Usage: python scripts/measure_networks.py [DATASET/NETWORK ...]
 One client with all the data and the default steps. Prints a line for each: parameters, rows, the
@@ -13,9 +13,9 @@ import sys
 import numpy as np
 import torch
 
-from lppa.coordinator.networks import NETWORKS
 from lppa.node.learner import make_learner
 from lppa.protocol.settings import make_settings
+from lppa.running.known_networks import NETWORKS
 
 LOOKS = (0, 50, 100, 200, 500, 800)
 EXAMPLES = 64

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from lppa.node.attack.protection import (
+from lppa.attack.protection import (
     CLASS_PRIOR,
     OBSERVED,
     Exposed,
@@ -31,9 +31,9 @@ from lppa.node.attack.protection import (
     root_mean_square,
     with_noise,
 )
-from lppa.node.attack.restarts import Options
-from lppa.node.attack.scene import public_knowledge
-from lppa.node.attack.target import Victim
+from lppa.attack.restarts import Options
+from lppa.attack.scene import public_knowledge
+from lppa.attack.target import Victim
 from lppa.node.datasets import load_dataset
 from lppa.protocol.settings import Settings, make_settings
 

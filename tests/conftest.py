@@ -12,10 +12,11 @@ import torch
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from lppa.coordinator.display import Silent
-from lppa.coordinator.plan import Blueprint, make_blueprint
-from lppa.coordinator.run import run_local
+from lppa.coordinator.plan import Blueprint
 from lppa.protocol.settings import make_settings
+from lppa.running.display import Silent
+from lppa.running.prepare import make_blueprint
+from lppa.running.run import run_local
 
 # As in a node's process: sums must come out in the same order here.
 torch.set_num_threads(1)

@@ -15,29 +15,60 @@ ALLOWED = {
     "models": {"models", "protocol"},  # of protocol only the errors that people see
     "node": {"node", "models", "protocol"},
     "coordinator": {"coordinator", "models", "protocol"},
+    "lppa": None,  # what people use: it may know all
 }
+LAYERS = {name for name in ALLOWED if name != "lppa"}
 
 
 def modules(folder):
-    return sorted((ROOT / folder).rglob("*.py"))
+    found = sorted((ROOT / folder).rglob("*.py"))
+    assert found, folder
+    return found
 
 
 def imports(path):
+    """The names of all modules that a file imports, at its top or anywhere inside."""
     for statement in ast.walk(ast.parse(path.read_text())):
         if isinstance(statement, ast.Import):
             yield from (alias.name for alias in statement.names)
         elif isinstance(statement, ast.ImportFrom):
-            yield statement.module or ""
+            assert statement.level == 0, f"{path}: a relative import hides where it points"
+            for alias in statement.names:
+                yield f"{statement.module}.{alias.name}"
+
+
+def layer(name):
+    """The layer that a module of ours is in, None for others."""
+    parts = name.split(".")
+    if parts[0] != "lppa":
+        return None
+    return parts[1] if len(parts) > 1 and parts[1] in LAYERS else "lppa"
+
+
+@pytest.mark.parametrize("folder", LAYERS)
+def test_imports_point_down_only(folder):
+    for path in modules(folder):
+        ours = [name for name in imports(path) if name.split(".")[0] == "lppa"]
+        assert {layer(name) for name in ours} <= ALLOWED[folder], path
+        if folder == "models":
+            named = [name for name in ours if layer(name) == "protocol"]
+            assert all(name.startswith("lppa.protocol.errors.") for name in named), path
 
 
 @pytest.mark.parametrize("folder", ALLOWED)
-def test_imports_point_one_way(folder):
+def test_no_module_is_imported_by_a_string_but_the_commands(folder):
     for path in modules(folder):
-        ours = [name.split(".") for name in imports(path) if name.startswith("lppa.")]
-        assert {parts[1] for parts in ours} <= ALLOWED[folder], path
-        if folder == "models":
-            named = {".".join(parts[1:]) for parts in ours if parts[1] == "protocol"}
-            assert named <= {"protocol.errors"}, path
+        if path == ROOT / "lppa" / "cli.py":
+            continue
+        for name in imports(path):
+            assert not name.startswith(("importlib.import_module", "importlib.__import__")), path
+            assert name not in ("importlib", "runpy"), path
+        called = [
+            node.func
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Call)
+        ]
+        assert "__import__" not in {f.id for f in called if isinstance(f, ast.Name)}, path
 
 
 @pytest.mark.parametrize("folder", ["models", "node", "coordinator"])
@@ -54,9 +85,7 @@ def test_every_module_says_what_it_is_for_and_stays_short(folder):
         assert len(text.splitlines()) <= 500, path
 
 
-@pytest.mark.parametrize(
-    "module", ["lppa.coordinator.cli", "lppa.coordinator.run_command", "lppa.node.command"]
-)
+@pytest.mark.parametrize("module", ["lppa", "lppa.cli", "lppa.commands.run", "lppa.commands.node"])
 def test_commands_start_without_pytorch(module):
     code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -100,10 +100,7 @@ def _timeout(seconds: float) -> Iterator[None]:
 @contextmanager
 def _hushed() -> Iterator[None]:
     """Keeps torchvision's progress bar, which it has no parameter for, from whoever said -q."""
-    # Imported late: whoever only reads prepared data needs no command line.
-    from lppa.protocol.shell import is_quiet
-
-    if not is_quiet():
+    if log.isEnabledFor(logging.INFO):
         yield
         return
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stderr(nowhere):

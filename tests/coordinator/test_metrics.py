@@ -19,10 +19,10 @@ from lppa.coordinator.metrics import (
     latest_values,
     summarise,
 )
-from lppa.coordinator.plan import make_blueprint
 from lppa.protocol.codec import BadMessage
 from lppa.protocol.messages import Done, Metrics
 from lppa.protocol.settings import make_settings
+from lppa.running.prepare import make_blueprint
 
 TOTALS = {
     "seconds": {"compute": 3.0, "exchange": 2.0, "eval": 1.0, "total": 8.0},

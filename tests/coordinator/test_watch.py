@@ -9,8 +9,6 @@ import pytest
 from ports import Ports
 
 from lppa.coordinator.bootstrap import Roster, bootstrap
-from lppa.coordinator.plan import make_blueprint
-from lppa.coordinator.rundir import RunDirectory
 from lppa.coordinator.watch import Watch, find_culprit
 from lppa.protocol.book import AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR, decode, encode
@@ -18,6 +16,8 @@ from lppa.protocol.errors import RunFailed
 from lppa.protocol.messages import Done, Failed, Hello, Metrics, Plan, Progress, Refuse, State
 from lppa.protocol.settings import NOISE_EXCHANGES, make_settings
 from lppa.protocol.sockets import Wire, new_keys
+from lppa.running.prepare import make_blueprint
+from lppa.running.rundir import RunDirectory
 
 NODES, RUN = 3, "run-1"
 TOTALS = {"seconds": {"total": 1.0}, "bytes": {"noise": 1, "state": 2}}

@@ -7,7 +7,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from lppa.coordinator.cli import main
+from lppa.cli import main
 from lppa.protocol.settings import PRESETS
 
 # The paper's setting, noise at the start only, with one sample and one step in each message.

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import torch
 
-from lppa.coordinator.display import Silent
-from lppa.coordinator.plan import make_blueprint
-from lppa.coordinator.run import run_local
 from lppa.protocol.settings import make_settings
+from lppa.running.display import Silent
+from lppa.running.prepare import make_blueprint
+from lppa.running.run import run_local
 
 FILE = Path(__file__).with_suffix(".json")
 COMMON = {

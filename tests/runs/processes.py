@@ -21,11 +21,11 @@ from typing import Any
 
 from ports import Ports
 
-from lppa.coordinator.launch import warm_up
 from lppa.protocol.book import read_book
 from lppa.protocol.codec import encode
 from lppa.protocol.messages import Progress
 from lppa.protocol.network import NetworkLinks
+from lppa.running.launch import warm_up
 
 COMMANDS = Path(sys.executable).parent
 MARK = "LPPA_TEST_MARK"

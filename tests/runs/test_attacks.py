@@ -14,7 +14,7 @@ from attacking import LENET, attacked
 from click.testing import CliRunner
 from processes import MARK, Started, eventually, marked
 
-from lppa.coordinator.cli import main
+from lppa.cli import main
 
 
 def test_without_noise_a_neighbour_sees_the_first_image(local_run):
@@ -119,7 +119,7 @@ def test_an_attack_does_not_outlive_the_command_that_started_it(local_run):
     call = f"call_lppa('attack', {str(run.folder)!r}, *{options!r})"
     mark = uuid.uuid4().hex
     parent = subprocess.Popen(
-        [sys.executable, "-c", f"from lppa.protocol.shell import call_lppa; {call}"],
+        [sys.executable, "-c", f"from lppa.shell import call_lppa; {call}"],
         env={**os.environ, MARK: mark},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from lppa.coordinator.audit.assemble import case_of
-from lppa.coordinator.audit.document import audit
-from lppa.node.attack.knowledge import Knowledge, read_knowledge
-from lppa.node.attack.log import log_path
-from lppa.node.attack.observation import OBSERVATIONS
+from lppa.attack.knowledge import Knowledge, read_knowledge
+from lppa.attack.observation import OBSERVATIONS
+from lppa.audit.assemble import case_of
+from lppa.audit.document import audit
 from lppa.node.learner import make_learner
+from lppa.node.log import log_path
 from lppa.protocol.errors import WrongUse
 
 VICTIM, ATTACKER, BETA, LAST = 0, 1, 0.05, 4

@@ -9,10 +9,10 @@ import pytest
 from processes import PATIENCE, eventually, read_summary
 from refusals import assert_refused
 
-from lppa.coordinator.plan import make_blueprint
-from lppa.coordinator.rundir import RunDirectory
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import make_settings
+from lppa.running.prepare import make_blueprint
+from lppa.running.rundir import RunDirectory
 
 TINY = ("--dataset", "quadratic", "--rounds", "3", "--timeout", str(PATIENCE))
 

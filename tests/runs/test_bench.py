@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from lppa.coordinator import bench
+from lppa.bench import measures as bench
 from lppa.protocol.settings import Settings
 
 # What has no influence on a round's time, or is the machine's; the size of a run is added.

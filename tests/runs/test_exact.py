@@ -9,11 +9,11 @@ import pytest
 import torch
 from reference import reference
 
-from lppa.coordinator.plan import make_blueprint
 from lppa.node.client import around, reported_failures, train
 from lppa.node.learner import make_learner
 from lppa.protocol.links import LocalLinks
 from lppa.protocol.settings import make_settings
+from lppa.running.prepare import make_blueprint
 
 
 def assert_equals_reference(run):

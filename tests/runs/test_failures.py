@@ -22,11 +22,11 @@ from processes import (
     run_talkative_node,
 )
 
-from lppa.coordinator.display import Silent
-from lppa.coordinator.launch import LocalNodes, fork_context
-from lppa.coordinator.plan import make_blueprint
-from lppa.coordinator.run import local_book, run_local
 from lppa.protocol.settings import make_settings
+from lppa.running.display import Silent
+from lppa.running.launch import LocalNodes, fork_context
+from lppa.running.prepare import make_blueprint
+from lppa.running.run import local_book, run_local
 
 EVERY = 10
 # With some latency: without it, a report that is late by a moment is late by many rounds.

@@ -12,12 +12,12 @@ import zmq
 from processes import PATIENCE, eventually, read_lines, read_summary
 
 from lppa.coordinator.bootstrap import Roster
-from lppa.coordinator.plan import make_blueprint
 from lppa.protocol.book import read_book
 from lppa.protocol.codec import COORDINATOR, encode
 from lppa.protocol.messages import Hello, Model, State, Stop, Waiting
 from lppa.protocol.settings import make_settings
 from lppa.protocol.sockets import Wire, wait_for_any
+from lppa.running.prepare import make_blueprint
 
 
 def test_two_nodes_with_different_plans_refuse_each_other_by_name(started, tmp_path):

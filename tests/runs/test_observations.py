@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from lppa.attack.knowledge import read_knowledge
+from lppa.attack.observation import OBSERVATIONS
 from lppa.models.quadratic import quadratic
 from lppa.models.tracking import Schedule, messages
-from lppa.node.attack.knowledge import read_knowledge
-from lppa.node.attack.log import log_path, read_log
-from lppa.node.attack.observation import OBSERVATIONS
+from lppa.node.log import log_path, read_log
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.messages import Noise, Plan, State
 from lppa.protocol.seeds import derive

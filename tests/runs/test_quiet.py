@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 from processes import PATIENCE, read_summary
 
-from lppa.coordinator import bench_command
-from lppa.coordinator.cli import main
+from lppa.cli import main
+from lppa.commands import bench as bench_command
 
 TINY = ("--dataset", "quadratic", "--rounds", 3, "--timeout", PATIENCE)
 HIDDEN = ("--noise-every", 1, "--noise-exchange", "seed", "--local-steps", 1)

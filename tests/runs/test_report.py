@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from processes import Started, eventually, read_lines
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from lppa.coordinator.cli import main
-from lppa.coordinator.report.reading import read_run
-from lppa.coordinator.report.tensorboard import EventWriter
-from lppa.coordinator.report.write import write_report
+from lppa.cli import main
+from lppa.report.reading import read_run
+from lppa.report.tensorboard import EventWriter
+from lppa.report.write import write_report
 
 CURIOUS = {
     "model": "lenet",

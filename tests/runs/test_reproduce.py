@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 from processes import eventually
 
-from lppa.coordinator.cli import main
-from lppa.coordinator.reproduce.cells import read_results
-from lppa.coordinator.reproduce.experiments import DP, DSGT, EXPERIMENTS, LPPA, Plan, all_cells
-from lppa.coordinator.reproduce.sizes import TINY
+from lppa.cli import main
+from lppa.reproduce.cells import read_results
+from lppa.reproduce.experiments import DP, DSGT, EXPERIMENTS, LPPA, Plan, all_cells
+from lppa.reproduce.sizes import TINY
 
 PLAN = Plan(TINY, "paper", (1,), ("digits",))
 

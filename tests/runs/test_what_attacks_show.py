@@ -10,7 +10,7 @@ import os
 import pytest
 from attacking import LENET, PAPER, attacked
 
-from lppa.node.attack.tables import SUCCESS
+from lppa.attack.tables import SUCCESS
 
 MANY = {**PAPER, "batch": 256, "partition": "dirichlet:0.5"}
 

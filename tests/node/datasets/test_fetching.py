@@ -18,7 +18,7 @@ from lppa.node.datasets.catalogue import CATALOGUE
 from lppa.node.datasets.fetch import fetch
 from lppa.node.datasets.files import RawFile, data_folder
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.shell import verbosity
+from lppa.shell import verbosity
 
 
 @pytest.fixture

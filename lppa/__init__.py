@@ -1,0 +1,1 @@
+"""Decentralized federated learning with lossless privacy-preserving aggregation."""

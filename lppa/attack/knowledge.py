@@ -1,0 +1,171 @@
+"""What one attacker, or several that pool their logs, know after a run.
+
+Read from their logs and from nothing else; W may be added where it is known. What can be concluded
+from it is the observations' matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lppa.node.expansion import Expander
+from lppa.node.log import read_log
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.messages import Noise, Plan, Seed, State
+from lppa.protocol.settings import Settings, make_settings
+
+SAMPLE = 20_000  # coordinates that a row of W is estimated from
+TRUSTED = 1e-3  # relative error above which an estimate does not explain what was seen
+
+
+@dataclass
+class Knowledge:
+    """States by (node, round) and noise by (sender, receiver, round), as far as they were heard.
+
+    Where seeds are exchanged in the place of noise, by (sender, receiver), noise is made from them.
+    """
+
+    plan: Plan
+    attackers: set[int]
+    steps: int  # local steps a round
+    W: np.ndarray | None = None
+    states: dict[tuple[int, int], tuple[Tensor, Tensor]] = field(default_factory=dict)
+    noise: dict[tuple[int, int, int], Tensor] = field(default_factory=dict)
+    seeds: dict[tuple[int, int], bytes] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> Settings:
+        """The run's settings, which every node is told."""
+        return make_settings(self.plan.settings)
+
+    def state(self, node: int, t: int) -> tuple[Tensor, Tensor]:
+        """(θ, γ) that a node sent in round t."""
+        if (node, t) not in self.states:
+            raise WrongUse(f"the attackers heard nothing from node {node} in round {t}")
+        return self.states[node, t]
+
+    def heard(self, t: int) -> list[int]:
+        """The nodes whose state of round t is known, the attackers' own included."""
+        return sorted(node for node, round in self.states if round == t)
+
+    def noise_due(self, t: int) -> bool:
+        """Whether noise was injected before the states of round t were sent."""
+        return self.settings.rule != "dsgt" and self.settings.noisy(t)
+
+    def samples(self) -> int:
+        """How many examples a gradient is the mean over: those of all steps of a round."""
+        return self.settings.batch * self.steps
+
+    def delta(self, sender: int, receiver: int, t: int) -> Tensor | None:
+        """The noise on an edge in round t, where it is known."""
+        edge = (sender, receiver)
+        if (*edge, t) not in self.noise and edge in self.seeds and self.noise_due(t):
+            settings, (theta, _) = self.settings, next(iter(self.states.values()))
+            expander = Expander(settings.noise, settings.beta, len(theta))
+            expanded = torch.from_numpy(expander.expand(self.seeds[edge], t))
+            self.noise[sender, receiver, t] = expanded.to(theta.dtype)
+        return self.noise.get((*edge, t))
+
+    def known_noise(self, victim: int, t: int) -> tuple[Tensor | None, int]:
+        """What the attackers know of the victim's noise difference, and how many terms that is."""
+        total, terms = None, 0
+        for sender, receiver in sorted({(s, r) for s, r, _ in self.noise} | self.seeds.keys()):
+            delta = self.delta(sender, receiver, t) if victim in (sender, receiver) else None
+            if delta is not None:
+                share = delta if sender == victim else -delta
+                total = share if total is None else total + share
+                terms += 1
+        return total, terms
+
+    def row(self, victim: int, t: int) -> dict[int, float]:
+        """The victim's row of W: as known, else estimated from θ."""
+        if self.W is not None:
+            return {j: float(w) for j, w in enumerate(self.W[victim]) if w > 0}
+        return estimate_row(self, victim, t)
+
+
+def read_knowledge(
+    logs: Sequence[Path], W: np.ndarray | None = None, epoch: int | None = None
+) -> Knowledge:
+    """Pools the logs of the attackers. `epoch` is how many steps a pass over the data has."""
+    known: Knowledge | None = None
+    for path in logs:
+        me: int | None = None
+        for entry in read_log(path):
+            message = entry.message
+            if isinstance(message, Plan):
+                me = _node_of(path)
+                known = known or Knowledge(message, set(), _steps(message, epoch), W)
+                known.attackers.add(me)
+            elif known is None or me is None:
+                raise WrongUse(f"attack log {path} does not begin with a plan")
+            else:
+                _take(known, me, entry.direction, entry.peer, message)
+    if known is None:
+        raise WrongUse("there is no attack log: run with --attacker, or lppa-node with --attack")
+    return known
+
+
+def _steps(plan: Plan, epoch: int | None) -> int:
+    steps = plan.settings["local_steps"]
+    if steps != "epoch":
+        return int(steps)
+    if epoch is None:
+        raise WrongUse("how many steps `--local-steps epoch` has depends on the run's data")
+    return epoch
+
+
+def _node_of(path: Path) -> int:
+    try:
+        return int(path.stem.removeprefix("node-"))
+    except ValueError:
+        raise WrongUse(f"{path} is not named like an attack log, node-ID.log") from None
+
+
+def _take(known: Knowledge, me: int, direction: str, peer: int, message: object) -> None:
+    sender, receiver = (me, peer) if direction == "out" else (peer, me)
+    if isinstance(message, State):
+        known.states[sender, message.round] = (_tensor(message.theta), _tensor(message.gamma))
+    elif isinstance(message, Noise):
+        known.noise[sender, receiver, message.round] = _tensor(message.delta)
+    elif isinstance(message, Seed):
+        known.seeds[sender, receiver] = message.seed.tobytes()
+
+
+def _tensor(array: np.ndarray) -> Tensor:
+    # A copy: the log is mapped read-only, and its numbers may lie off their boundary.
+    return torch.from_numpy(np.array(array))
+
+
+def estimate_row(known: Knowledge, victim: int, t: int) -> dict[int, float]:
+    """The victim's row of W by least squares from its θ of two rounds: W is no secret.
+
+    The attackers must hear all whom the victim listens to.
+    """
+    settings = known.settings
+    lam = known.steps * settings.step(t)
+    after, _ = known.state(victim, t + 1)
+    pick = np.random.default_rng(0).permutation(len(after))[:SAMPLE]
+    nodes, columns = known.heard(t), []
+    for node in nodes:
+        theta, gamma = known.state(node, t)
+        moved = theta - lam * gamma if settings.mixing == "adapt-then-combine" else theta
+        columns.append(moved[pick].double())
+    left = after[pick].double()
+    if settings.mixing == "combine-then-adapt":
+        left = left + lam * known.state(victim, t)[1][pick].double()
+    matrix = torch.stack(columns, 1).numpy()
+    weights, *_ = np.linalg.lstsq(matrix, left.numpy(), rcond=None)
+    error = np.linalg.norm(matrix @ weights - left.numpy()) / np.linalg.norm(left.numpy())
+    if error > TRUSTED:
+        raise WrongUse(
+            f"node {victim} listens to somebody whom the attackers do not hear "
+            f"(its θ is explained only to {error:.0%})"
+        )
+    return {node: float(w) for node, w in zip(nodes, weights, strict=True) if abs(w) > TRUSTED}

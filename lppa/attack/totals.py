@@ -1,0 +1,21 @@
+"""Totals over the results of several calls, as a table for a document.
+
+Usage: python -m lppa.attack.totals FILE...   (what `lppa attack --json` printed)
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from lppa.attack.tables import markdown
+
+
+def main(files: list[str]) -> None:
+    """Prints one row for each kind of attack, with counts and means over its results."""
+    print(markdown([result for file in files for result in json.loads(Path(file).read_text())]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

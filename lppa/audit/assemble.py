@@ -1,0 +1,123 @@
+"""From settings to what the linear algebra works on. Nothing is estimated here.
+
+A `Case` is one question: this graph, these weights, these settings, so many rounds overheard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lppa.coordinator.plan import Blueprint
+from lppa.coordinator.topology import Topology
+from lppa.models.tracking import Schedule
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.settings import Settings
+from lppa.running.noise_scale import expected_share
+
+ROUNDS = 4
+TABLE, GIVEN, RUN = "table", "option", "run"  # where the size of what is to be hidden is from
+MOST_ROUNDS = 50
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """The size of what is to be hidden: the root mean square over all parameters, and its source.
+
+    `examples` are those that share a gradient, where that is known.
+    """
+
+    rms: float
+    source: str
+    examples: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """What is audited. States of the rounds 0 to `rounds` are overheard.
+
+    `hide` is what an attacker wants, None where there is nothing to hide.
+    """
+
+    settings: Settings
+    topology: Topology
+    W: np.ndarray
+    rounds: int
+    hide: Hidden | None = None
+
+    @property
+    def nodes(self) -> int:
+        """How many clients there are."""
+        return self.topology.nodes
+
+    @property
+    def unit(self) -> str:
+        """What deviations are counted in."""
+        return "β_own" if only_own_noise(self.settings) else "β"
+
+    @property
+    def scale(self) -> float:
+        """What deviations are counted in, as a number."""
+        return self.settings.beta_own if only_own_noise(self.settings) else self.settings.beta
+
+    @property
+    def size(self) -> float | None:
+        """What is to be hidden, in that unit; None where there is neither unit nor data."""
+        return self.hide.rms / self.scale if self.hide and self.scale else None
+
+    def schedule(self) -> Schedule:
+        """The linear system's description. Noise of scale 0 is none."""
+        settings = self.settings
+        rule, own = settings.rule, 0.0
+        if only_own_noise(settings):
+            rule = "dp"
+        elif settings.beta == 0:
+            rule = "dsgt"
+        elif rule == "lppa":
+            own = settings.beta_own / settings.beta
+        return Schedule(
+            W=self.W,
+            rule=rule,
+            noise_every=settings.noise_every,
+            adapt_first=settings.mixing == "adapt-then-combine",
+            common_start=settings.init == "common",
+            lam=settings.lr,
+            rounds=self.rounds,
+            beta_own=own,
+            lam_decay=settings.lr_decay,
+            finish=min(settings.finish, ROUNDS),
+        )
+
+
+def only_own_noise(settings: Settings) -> bool:
+    """lppa whose noise on edges has scale 0 is dp with the scale β_own."""
+    return settings.rule == "lppa" and settings.beta == 0 and settings.beta_own > 0
+
+
+def case_of(blueprint: Blueprint, rounds: int | None = None, hide: Hidden | None = None) -> Case:
+    """The case of a run. Its last state is sent in the round before its last."""
+    settings = blueprint.settings
+    seen = min(ROUNDS, settings.rounds - 1) if rounds is None else rounds
+    hide = hide or before_a_run(settings, blueprint.nodes)
+    return Case(settings, blueprint.topology, blueprint.W, seen, hide)
+
+
+def before_a_run(settings: Settings, nodes: int, rows: int | None = None) -> Hidden | None:
+    """What is to be hidden, by the table of networks; `rows` are the smallest client's."""
+    share = expected_share(settings, nodes, rows)
+    return None if share is None else Hidden(share.rms, TABLE, share.examples)
+
+
+def check_nodes(nodes: int, attackers: Sequence[int], victim: int | None) -> None:
+    """Refuses ids that are not in the graph, and sets that leave nobody to attack."""
+    for node in (*attackers, *(() if victim is None else (victim,))):
+        if not 0 <= node < nodes:
+            raise WrongUse(
+                f"there is no node {node} in a graph of {nodes}: ids are 0 to {nodes - 1}"
+            )
+    if victim in attackers:
+        raise WrongUse(f"node {victim} cannot be attacker and victim at once")
+    if len(set(attackers)) == nodes:
+        raise WrongUse("--attackers names all nodes: leave at least one to be the victim")

@@ -1,0 +1,62 @@
+"""Several topologies under the same settings, a line each: what they protect, what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from lppa.audit.assemble import Hidden, case_of
+from lppa.audit.document import QUICK, audit
+from lppa.coordinator.plan import Blueprint
+from lppa.coordinator.sinkhorn import spectral_gap
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.settings import Settings
+from lppa.running.known_networks import known_network
+from lppa.running.prepare import make_blueprint
+
+BYTES = {"float32": 4, "float64": 8}
+
+
+def compare(
+    settings: Settings, nodes: int, topologies: Sequence[str], rounds: int, hide: Hidden | None
+) -> list[dict[str, Any]]:
+    """A line for each topology; one that cannot be built with so many nodes says why."""
+    rows = []
+    for name in topologies:
+        try:
+            blueprint = make_blueprint(replace(settings, topology=name), nodes, "audit")
+        except WrongUse as reason:
+            rows.append({"topology": name, "grade": None, "refused": str(reason)})
+            continue
+        rows.append(line(blueprint, audit(case_of(blueprint, rounds, hide), budget=QUICK)))
+    return rows
+
+
+def line(blueprint: Blueprint, found: dict[str, Any]) -> dict[str, Any]:
+    """What matters of one audit."""
+    pairs = found["pairs"]
+    noise = [pair[t] for pair in pairs for t in found["targets"] if pair[t] != "mixed"]
+    exact = "exact" in noise
+    ratios = [pair["ratio"] for pair in pairs if pair["ratio"] is not None]
+    sizes = [len(group) for group in found["smallest"].values() if group is not None]
+    return {
+        "topology": blueprint.settings.topology,
+        "grade": found["grade"],
+        "beta": found["beta"],
+        "noise": "exact" if exact else min(noise, default="mixed"),
+        "ratio": min(ratios, default=None),
+        "smallest": min(sizes, default=None),
+        "bytes": bytes_per_round(blueprint),
+        "spectral_gap": spectral_gap(blueprint.W),
+    }
+
+
+def bytes_per_round(blueprint: Blueprint) -> int | None:
+    """What all clients send in a round with noise; None where the network's size is not known."""
+    settings, network = blueprint.settings, known_network(blueprint.settings)
+    if network is None:
+        return None
+    tensor = settings.rule == "lppa" and settings.noise_exchange == "tensor"
+    vectors = 2 + (tensor and settings.noise_every == 1)
+    return len(blueprint.topology.edges) * vectors * network.parameters * BYTES[settings.dtype]

@@ -1,0 +1,152 @@
+"""audit.json: all that an audit finds, as plain values; and the line that a run prints.
+
+The same for `lppa audit` and for every run; neither prints nor writes anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from lppa.audit.assemble import Case, Hidden, case_of
+from lppa.audit.grade import GRADES
+from lppa.coordinator.plan import Blueprint
+
+MOST_NODES = 32  # above it, not all attackers are looked at
+FEW = 8
+QUICK = 60  # sets of colluders that are looked at before a run
+VERY_LARGE = 64  # nodes above which a run's audit stops early
+LEGEND = (
+    "mixed: cannot be told apart from others' by linear means. ÷ example: the least noise over an "
+    "example's share of the gradient."
+)
+
+
+def audit_blueprint(blueprint: Blueprint, hide: Hidden | None) -> dict[str, Any]:
+    """The audit of a run: every node as an attacker by itself, on what is to be hidden there.
+
+    A run must not fail because of its audit, nor wait long for it: of more than 32 nodes only a
+    few are looked at, and the search for colluders is short.
+    """
+    if blueprint.nodes <= VERY_LARGE:
+        return audit(case_of(blueprint, hide=hide), budget=QUICK)
+    rounds = min(2, blueprint.settings.rounds - 1)
+    return audit(case_of(blueprint, rounds, hide), budget=0)
+
+
+def warning_lines(found: dict[str, Any]) -> list[str]:
+    """What a run prints: one line when anything is less than hidden, with what to change."""
+    # Where there are no examples, nothing but an exact leak is worth a warning.
+    if found["grade"] == "hidden" or not (found["bad"] or found["hide"]):
+        return []
+    # Reasons, in brackets, are for the report: a line on a terminal should be one.
+    fact = found["verdict"][0].split(" (")[0].rstrip(".")
+    remedy = found["advice"].split(" (")[0] if found["advice"] else ""
+    change = f"; to change that, {remedy}" if remedy else ""
+    return [f"{fact}{change} (`lppa audit` tells more)"]
+
+
+def audit(
+    case: Case,
+    attackers: Sequence[int] | None = None,
+    victim: int | None = None,
+    budget: int | None = None,
+) -> dict[str, Any]:
+    """All findings of a case: for one set of attackers, or for every node by itself."""
+    # Loaded when something is audited, and not by every command that could.
+    from threadpoolctl import threadpool_limits
+
+    from lppa.audit.collusion import BUDGET, smallest_sets
+    from lppa.audit.dropout import worst_dropout
+    from lppa.audit.exposure import TARGETS, exposures
+    from lppa.audit.grade import HIDDEN_FROM, OPEN_BELOW, graded
+    from lppa.audit.noise_law import guarantee, law
+    from lppa.audit.verdict import judge
+
+    schedule, nodes = case.schedule(), range(case.nodes)
+    large = case.nodes > MOST_NODES
+    alone = spread(case.nodes, FEW) if large else list(nodes)
+    victims = None if victim is None else [victim]
+    # Many small systems: threads would cost more than they bring.
+    with threadpool_limits(1):
+        if attackers is None:
+            groups = [(a,) for a in alone if a != victim]
+        else:
+            groups = [tuple(sorted(set(attackers)))]
+        found = [e for group in groups for e in exposures(schedule, group, victims)]
+        singles = [e for e in found if len(e.attackers) == 1]
+        asked = victims or (spread(case.nodes, FEW) if large else nodes)
+        colluders = smallest_sets(schedule, singles, asked, BUDGET if budget is None else budget)
+        verdict = judge(case, found, colluders, _notes(case, attackers is None and large))
+    settings, promised = case.settings, guarantee(case.settings)
+    return {
+        "nodes": case.nodes,
+        "topology": case.topology.name,
+        "rule": settings.rule,
+        "noise_every": settings.noise_every,
+        "mixing": settings.mixing,
+        "init": settings.init,
+        "rounds": case.rounds,
+        "beta": settings.beta,
+        "beta_own": settings.beta_own,
+        "targets": list(TARGETS),
+        "legend": LEGEND,
+        "pairs": [{**e.record(), **_grade(graded(e, case.size))} for e in found],
+        "smallest": {str(v): None if s is None else list(s) for v, s in colluders.sets.items()},
+        "hide": None if case.hide is None else asdict(case.hide),
+        "thresholds": {"open_below": OPEN_BELOW, "hidden_from": HIDDEN_FROM},
+        "grade": verdict.grade,
+        "verdict": verdict.sentences,
+        "advice": verdict.advice,
+        "bad": verdict.bad,
+        "dropout": worst_dropout(case, schedule),
+        "epsilon": None if promised is None else promised.record(),
+        "law": law(case),
+    }
+
+
+def rounds_of(case: Case, found: dict[str, Any]) -> dict[str, Any]:
+    """What the pair that hides least tells of each round's gradient, and of each change."""
+    from lppa.audit.exposure import Exposure, by_round, plain, unseen_noise
+    from lppa.audit.grade import graded
+
+    pair = min(
+        found["pairs"],
+        key=lambda p: (GRADES.index(p["grade"]), math.inf if p["ratio"] is None else p["ratio"]),
+    )
+    schedule, spies, victim = case.schedule(), tuple(pair["attackers"]), pair["victim"]
+    unseen, rows = unseen_noise(schedule, spies, victim), []
+    for t, (g, change) in enumerate(by_round(schedule, spies, victim)):
+        both = Exposure(spies, victim, {"gradient": g, "change": change}, unseen)
+        rows.append(
+            {
+                "round": t,
+                "gradient": plain(g),
+                "change": plain(change) if t else None,
+                **_grade(graded(both, case.size)),
+            }
+        )
+    return {"attackers": pair["attackers"], "victim": pair["victim"], "rounds": rows}
+
+
+def _grade(found: tuple[float | None, str]) -> dict[str, Any]:
+    ratio, grade = found
+    return {"ratio": None if ratio is None else float(f"{ratio:.6g}"), "grade": grade}
+
+
+def spread(nodes: int, count: int) -> list[int]:
+    """So many ids, evenly over all."""
+    return sorted({k * nodes // count for k in range(count)})
+
+
+def _notes(case: Case, few: bool) -> list[str]:
+    """What was not looked at."""
+    notes = []
+    if few:
+        notes.append(
+            f"With {case.nodes} nodes only {FEW} were looked at as attackers, and {FEW} as victims "
+            f"of colluders, over rounds 0 to {case.rounds}; `lppa audit --attackers` looks at any."
+        )
+    return notes

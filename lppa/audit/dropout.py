@@ -1,0 +1,46 @@
+"""What is left of a client's noise when one of its neighbours leaves.
+
+The noise on the edges between the two goes with it: nobody takes it away any more, and in the next
+exchange there is none of it. What that means for the others' model is not looked at here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lppa.audit.assemble import Case
+from lppa.audit.collusion import neighbours
+from lppa.audit.exposure import plain, unseen_noise
+from lppa.audit.grade import grade_of
+from lppa.models.tracking import Schedule
+
+
+def worst_dropout(case: Case, schedule: Schedule) -> dict[str, Any] | None:
+    """The departure that leaves a client the least noise before one neighbour that stays.
+
+    None where there is no noise, or nobody who could stay.
+    """
+    noisy = replace(schedule, noise_every=1)  # whenever noise is due, this is what is left of it
+    left = [
+        (unseen_noise(noisy, (gone, spy), victim), victim, gone, spy)
+        for victim in range(case.nodes)
+        for gone in neighbours(schedule, victim)
+        for spy in neighbours(schedule, victim) - {gone}
+    ]
+    if not left or schedule.rule == "dsgt":
+        return None
+    noise, victim, gone, spy = min(left)
+    if case.size is None:
+        ratio, grade = None, "open" if noise == 0 else "weak"
+    else:
+        ratio = noise / case.size
+        grade = grade_of(ratio)
+    return {
+        "victim": victim,
+        "gone": gone,
+        "attackers": [spy],
+        "noise": plain(noise),
+        "ratio": ratio,
+        "grade": grade,
+    }

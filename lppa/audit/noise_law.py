@@ -1,0 +1,191 @@
+"""What may rightly be said of the noise's size, and when an ε may be stated at all.
+
+How much of the noise is left for a given attacker is in `exposure`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from lppa.audit.assemble import Case
+from lppa.protocol.settings import Settings
+
+DELTA = 1e-5
+
+
+def law(case: Case) -> list[str]:
+    """The law of the noise under these settings, and what it guarantees."""
+    return [*_size(case), *_guarantee(case)]
+
+
+def _size(case: Case) -> list[str]:
+    settings = case.settings
+    if settings.rule == "dsgt" or settings.beta == settings.beta_own == 0:
+        return ["There is no noise."]
+    if settings.rule == "dp":
+        return [
+            f"dp adds one draw per release: a standard deviation of √2·β = "
+            f"{math.sqrt(2) * settings.beta:.4g}."
+        ]
+    sentences = []
+    if settings.beta > 0:
+        degrees = sorted({degree_sum(case, i) for i in range(case.nodes)})
+        least, most = degrees[0], degrees[-1]
+        span = f"{least}" if least == most else f"{least} to {most}"
+        sentences += [
+            "A node's noise difference is the sum of one draw per edge, in and out, so that its "
+            f"variance is 2β²(d_in + d_out). Here d_in + d_out is {span}: a standard deviation of "
+            f"{_range(least, most, math.sqrt(2) * settings.beta)}, which is √(d_in + d_out) = "
+            f"{_range(least, most, 1.0)} times dp's"
+            + (
+                " (√2 times for one neighbour each way)."
+                if least == most == 2
+                else " (it would be √2 times only for one neighbour each way)."
+            ),
+            "A neighbour knows the draws on its own edges, and colluders know those on all theirs: "
+            "for them that part is no noise.",
+        ]
+    if settings.beta_own > 0:
+        sentences.append(
+            f"Each node adds own noise with a standard deviation of √2·β_own = "
+            f"{math.sqrt(2) * settings.beta_own:.4g} that nobody else knows. It does not cancel, "
+            "so it costs accuracy as dp's does: how much, `lppa report` of this run and of one "
+            "with the same --seed and without --beta-own tells (on digits, 300 rounds, three "
+            "seeds: from 96.4 % to 96.2, 79.9 and 84.2 % with 0.001, 0.005 and 0.025)."
+        )
+    return sentences
+
+
+def degree_sum(case: Case, node: int) -> int:
+    """d_in + d_out of a node."""
+    graph = case.topology
+    return len(graph.in_neighbours(node)) + len(graph.out_neighbours(node))
+
+
+def _range(least: int, most: int, scale: float) -> str:
+    low, high = (f"{scale * math.sqrt(d):.4g}" for d in (least, most))
+    return low if low == high else f"{low} to {high}"
+
+
+def spread(batch: int, steps: int | None) -> float:
+    """The part of 2C that replacing one example can change a gradient by; C is the clipping norm.
+
+    1 / batch with one step. With several, what comes after the example's step is taken at other
+    points, and may differ by as much as gradients can; of unknown many steps that is all.
+    """
+    return 1.0 if steps is None else (1.0 / batch + steps - 1) / steps
+
+
+def epsilon(clip: float, batch: int, scale: float, steps: int | None = 1) -> float:
+    """ε of one release: samples clipped to L1 norm C, Laplace noise of this scale."""
+    return 2.0 * clip * spread(batch, steps) / scale
+
+
+def rho(clip: float, batch: int, scale: float, steps: int | None = 1) -> float:
+    """ρ of one release (zero-concentrated): L2 norm C, Gaussian noise of deviation √2·scale."""
+    return (clip * spread(batch, steps) / scale) ** 2
+
+
+def of_rho(value: float) -> float:
+    """The ε that goes with δ = 10⁻⁵."""
+    return value + 2.0 * math.sqrt(value * math.log(1.0 / DELTA))
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """(ε, δ) of one release, and of a whole run where one holds, whoever colludes."""
+
+    release: float
+    run: float | None
+    delta: float
+    releases: int
+
+    def record(self) -> dict[str, Any]:
+        """As in audit.json."""
+        return {
+            "release": self.release,
+            "run": self.run,
+            "delta": self.delta,
+            "releases": self.releases,
+        }
+
+
+def guarantee(settings: Settings) -> Guarantee | None:
+    """What noise that nobody else knows promises for clipped gradients; None where nothing.
+
+    A gradient is in two messages, with + in one and − in the next, and may change by as much in
+    every round: all but the first release count twice, in ρ four times.
+    """
+    scale = settings.beta if settings.rule == "dp" else settings.beta_own
+    if settings.rule == "dsgt" or scale == 0 or settings.clip is None:
+        return None
+    steps = None if settings.local_steps == "epoch" else int(settings.local_steps)
+    told = (settings.clip, settings.batch, scale, steps)
+    rounds, every = settings.rounds, settings.noise_every == 1
+    if settings.noise == "laplace":
+        one = epsilon(*told)
+        return Guarantee(one, (2 * rounds - 1) * one if every else None, 0.0, rounds)
+    one = rho(*told)
+    whole = of_rho((4 * rounds - 3) * one) if every else None
+    return Guarantee(of_rho(one), whole, DELTA, rounds)
+
+
+def _guarantee(case: Case) -> list[str]:
+    """An ε only where one holds, with what it means."""
+    settings = case.settings
+    scale = settings.beta if settings.rule == "dp" else settings.beta_own
+    if settings.rule == "dsgt" or (settings.rule == "dp" and scale == 0):
+        return []
+    if scale == 0:
+        return [
+            "No ε is stated for lppa's noise: it sums to zero, and neighbours that collude take "
+            "all of it away. Noise of one's own (--beta-own) can have one."
+        ]
+    found = guarantee(settings)
+    if found is None:
+        return ["No ε is stated: without --clip one sample can change a gradient by any amount."]
+    return [_one_release(settings, found), _over_a_run(settings, found)]
+
+
+def _one_release(settings: Settings, found: Guarantee) -> str:
+    name = "β" if settings.rule == "dp" else "β_own"
+    steps = settings.local_steps
+    if steps == 1:
+        what, part, two = f"a gradient over {settings.batch} samples", f"C/(batch·{name})", "2"
+    elif steps == "epoch":
+        what, part, two = "the mean of all gradients on a path", f"C/{name}", "2"
+    else:
+        what = f"the mean of {steps} gradients on a path"
+        part, two = f"{spread(settings.batch, int(steps)):.3g}·C/{name}", "2·"
+    if settings.noise == "laplace":
+        return (
+            f"One release, {what} with this noise on it, has "
+            f"ε = {two}{part} = {found.release:.3g}: if one sample is replaced by another, "
+            f"nothing that anyone can see becomes more than e^ε = {_exponential(found.release)} "
+            "times as likely, whoever colludes."
+        )
+    return (
+        f"Gaussian noise has no ε without a δ. One release, {what} with this noise on it, has "
+        f"(ε, δ) = ({found.release:.3g}, {DELTA:g}), from ρ = ({part})²: except with a "
+        "probability of about δ, replacing one sample makes nothing that anyone can see more than "
+        "e^ε times as likely, whoever colludes."
+    )
+
+
+def _exponential(value: float) -> str:
+    return f"{math.exp(value):.3g}" if value < 700 else "a number beyond all use"
+
+
+def _over_a_run(settings: Settings, found: Guarantee) -> str:
+    if found.run is None:
+        return (
+            "It holds for the first message only. Later gradients are sent without fresh noise, "
+            "so that for the run as a whole no ε holds."
+        )
+    total = f"ε = {found.run:.3g}" if found.delta == 0 else f"(ε, δ) = ({found.run:.3g}, {DELTA:g})"
+    return (
+        f"Over {found.releases} rounds releases add up to at most {total}: a gradient is in two "
+        "messages, with + in one and − in the next, and a sample may be in every gradient."
+    )

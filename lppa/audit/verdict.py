@@ -1,0 +1,293 @@
+"""The audit in plain words: what is learned, by whom, how well the rest is hidden, what to change.
+
+Works on what `exposure` and `collusion` found; computes nothing but the round in which an example
+is first learned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lppa.audit.assemble import Case, Hidden
+from lppa.audit.collusion import Collusion, neighbours
+from lppa.audit.exposure import Exposure, exposures, unseen_noise
+from lppa.audit.grade import GRADES, HIDDEN_FROM, MEANING, OPEN_BELOW, graded, worst
+from lppa.models.tracking import Schedule, noise_in_every_round
+from lppa.protocol.names import name_all
+from lppa.running.noise_scale import PLAIN, choose_beta, enough_noise
+
+FEW_EXAMPLES = 64  # in a sum of gradients; so few, attacks on batches take apart
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Sentences, the most important first; `bad` if one attacker set learns something exactly.
+
+    `grade` is that of the pair of attacker and victim that is hidden least.
+    """
+
+    sentences: list[str]
+    advice: str | None
+    bad: bool
+    grade: str
+
+
+def judge(
+    case: Case, found: Sequence[Exposure], collusion: Collusion, notes: Sequence[str] = ()
+) -> Verdict:
+    """What the figures mean."""
+    schedule = case.schedule()
+    found = sorted(found, key=lambda e: (e.victim, e.attackers))
+    bad = any(e.exact for e in found)
+    grade = worst(graded(e, case.size)[1] for e in found)
+    sentences = []
+    if bad and schedule.rule == "dsgt":
+        sentences.append(_nothing_hidden(case, found))
+    elif bad:
+        sentences += _exact_sentences(case, schedule, found)
+    sentences += _graded(case, found)
+    if not bad:
+        sentences.append(_nothing_exact(found))
+    sentences += _least_noise(case, found)
+    sentences += _colluders(schedule, collusion)
+    sentences += _sum_of_all(case, schedule)
+    told = None if grade == "hidden" else advice(case, schedule, found) or None
+    return Verdict([*sentences, *notes], told, bad, grade)
+
+
+def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
+    """What to change so that from none of these attackers anything is less than hidden."""
+    settings, steps = case.settings, []
+    if settings.rule == "dsgt":
+        steps.append("--rule lppa")
+    if settings.noise_every != 1:
+        steps.append("--noise-every 1")
+        if settings.rule != "dp" and settings.noise_exchange != "seed":
+            steps.append("--noise-exchange seed")
+    surrounded = {e.victim for e in found if neighbours(schedule, e.victim) <= set(e.attackers)}
+    others = [e for e in found if e.victim not in surrounded]
+    if case.hide is not None:
+        one = enough_noise(case.hide.rms, math.sqrt(2.0))
+        if surrounded and settings.rule != "dp" and settings.beta_own < one:
+            steps.append(f"--beta-own {one:g}")
+        if settings.rule == "dp":
+            edge = one
+        else:
+            unknown = [noise_in_every(schedule, e.attackers, e.victim) for e in others]
+            edge = enough_noise(case.hide.rms, min(filter(None, unknown), default=math.sqrt(2.0)))
+        beta = _beta_after(case) if steps else settings.beta
+        if (others or settings.rule == "dp") and beta < edge and settings.beta_own < one:
+            steps.append(f"--beta {edge:g}")
+    else:
+        # There is no size to go by: any noise is more than none.
+        if surrounded and settings.rule != "dp" and settings.beta_own == 0:
+            steps.append(f"--beta-own {settings.beta or PLAIN:g}")
+        if (others or settings.rule == "dp") and settings.beta == settings.beta_own == 0:
+            steps.append(f"--beta {PLAIN:g}")
+    told = f"use {' '.join(steps)}" if steps else ""
+    if any(step.startswith("--beta-own") for step in steps):
+        told += (
+            f" (noise on edges hides nothing of {_victims(surrounded)} from an attacker that is "
+            "all its neighbours)"
+        )
+    elif case.hide is not None and any(step.startswith("--beta ") for step in steps):
+        told += " (or more examples in a gradient: a larger --batch, more --local-steps)"
+    return told
+
+
+def _beta_after(case: Case) -> float:
+    """β once noise is added in every round: one that nobody named is then chosen anew."""
+    settings = case.settings
+    if settings.beta != choose_beta(settings, case.topology, case.W):
+        return settings.beta
+    rule = "lppa" if settings.rule == "dsgt" else settings.rule
+    changed = replace(settings, rule=rule, noise_every=1)
+    return choose_beta(changed, case.topology, case.W)
+
+
+def noise_in_every(schedule: Schedule, attackers: Sequence[int], victim: int) -> float:
+    """What attackers would not know of a victim's noise if lppa added some in every round, in β."""
+    return unseen_noise(
+        replace(schedule, rule="lppa", noise_every=1, beta_own=0.0), attackers, victim
+    )
+
+
+def _graded(case: Case, found: Sequence[Exposure]) -> list[str]:
+    """The grade of what is hidden least, and how it comes about."""
+    if case.hide is None:
+        return ["The quadratic problem has no examples to hide: no grade beyond what is exact."]
+    pairs = [(*graded(e, case.size), e) for e in found if not e.exact]
+    if not pairs:
+        return []
+    ratio, grade, example = min(
+        pairs, key=lambda p: (GRADES.index(p[1]), -1.0 if p[0] is None else p[0])
+    )
+    who = f"{name_all(set(example.attackers))} on node {example.victim}"
+    if ratio is None:
+        return [
+            f"{grade.capitalize()}: nothing but other clients' gradients is in the way of {who}: "
+            "they cannot be told apart by linear means, and no fresh noise is on them."
+        ]
+    bounds = {
+        "open": f"below {OPEN_BELOW:g} {MEANING['open']}",
+        "weak": f"from {OPEN_BELOW:g} to {HIDDEN_FROM:g} {MEANING['weak']}",
+        "hidden": f"from {HIDDEN_FROM:g} on {MEANING['hidden']}",
+    }
+    return [
+        f"{grade.capitalize()}: the noise in the way of {who} is {ratio:.3g} times an example's "
+        f"share of the gradient ({case.hide.rms:.3g}, {_source(case.hide)}); {bounds[grade]}."
+    ]
+
+
+def _source(hide: Hidden) -> str:
+    among = "" if hide.examples is None else f", one of {hide.examples}"
+    return {"table": "as measured on such networks", "run": "as measured in this run"}.get(
+        hide.source, "as given"
+    ) + among
+
+
+def _sum_of_all(case: Case, schedule: Schedule) -> list[str]:
+    """What noise that cancels can never hide."""
+    if schedule.rule != "lppa" or schedule.beta_own > 0 or case.hide is None:
+        return []
+    said = (
+        "The sum of all clients' gradients is known to all: noise that cancels cancels in it. "
+        "Who subtracts its own share has the mean over the others' examples"
+    )
+    if case.hide.examples is None:
+        return [said + "."]
+    count = case.hide.examples * (case.nodes - 1)
+    few = "; so few can be taken apart by attacks on batches" if count <= FEW_EXAMPLES else ""
+    return [f"{said}, here {count} or more{few}."]
+
+
+def _nothing_exact(found: Sequence[Exposure]) -> str:
+    if any(len(e.attackers) > 1 for e in found):
+        return "These attackers learn no gradient and no change of a gradient exactly."
+    return "No node alone learns a gradient or a change of a gradient exactly."
+
+
+def _nothing_hidden(case: Case, found: Sequence[Exposure]) -> str:
+    example = next(e for e in found if e.exact)
+    why = "dsgt adds no noise" if case.settings.rule == "dsgt" else "noise of scale 0 is none"
+    return (
+        f"nothing is hidden: {why}, and {name_all(set(example.attackers))} {_verb(example)} node "
+        f"{example.victim}'s gradients exactly ({_count(found)})"
+    )
+
+
+def _exact_sentences(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> list[str]:
+    """One sentence per kind of leak, with an example and how common it is."""
+    sentences = []
+    for target, what in (
+        ("g0", "first gradient"),
+        ("change", "gradient change"),
+    ):
+        leaks = [e for e in found if target in e.exact]
+        if not leaks:
+            continue
+        example = leaks[0]
+        when = "" if target == "g0" else f" after round {_first_round(schedule, example, target)}"
+        sentences.append(
+            f"{name_all(set(example.attackers))} {_verb(example)} node {example.victim}'s {what} "
+            f"exactly{when}: {_why(case, schedule, example, target)} "
+            f"({len(leaks)} of {len(found)} pairs of attacker and victim)"
+        )
+    # Whatever leaks otherwise: a later gradient by itself, say.
+    if not sentences:
+        example = next(e for e in found if e.exact)
+        sentences.append(
+            f"{name_all(set(example.attackers))} {_verb(example)} something of node "
+            f"{example.victim} exactly ({', '.join(example.exact)}; {_count(found)})"
+        )
+    return sentences
+
+
+def _why(case: Case, schedule: Schedule, example: Exposure, target: str) -> str:
+    if target == "g0" or noise_in_every_round(schedule):
+        alone = neighbours(schedule, example.victim) <= set(example.attackers)
+        return (
+            f"all neighbours of node {example.victim} attack, and know all noise that it adds"
+            if alone and len(example.attackers) > 1
+            else "its only neighbour knows all noise that it adds"
+            if alone
+            else "what noise is left cancels"
+        )
+    if case.settings.noise_every == 0:
+        return "start-only noise does not hide it"
+    return f"noise every {case.settings.noise_every} rounds leaves the rounds between without any"
+
+
+def _verb(example: Exposure) -> str:
+    return "learns" if len(example.attackers) == 1 else "together learn"
+
+
+def _count(found: Sequence[Exposure]) -> str:
+    leaks = sum(bool(e.exact) for e in found)
+    return f"{leaks} of {len(found)} pairs of attacker and victim"
+
+
+def _first_round(schedule: Schedule, example: Exposure, target: str) -> int:
+    """The round whose messages complete what is needed."""
+    for last in range(1, schedule.rounds):
+        early = exposures(replace(schedule, rounds=last), example.attackers, [example.victim])
+        if target in early[0].exact:
+            return last
+    return schedule.rounds
+
+
+def _least_noise(case: Case, found: Sequence[Exposure]) -> list[str]:
+    """How much noise the best-placed attacker has left, for what is not exact."""
+    sentences = []
+    for target, what in (("g0", "first gradient"), ("change", "gradient change")):
+        left = [e for e in found if 0 < e.values[target] < math.inf]
+        if not left:
+            continue
+        closest = min(left, key=lambda e: (round(e.values[target], 6), e.attackers, e.victim))
+        size = closest.values[target]
+        sentences.append(
+            f"Where it is not exact, the least noise on a {what} is {size:.3g} {case.unit} "
+            f"(standard deviation): {name_all(set(closest.attackers))} on node {closest.victim}."
+        )
+    return sentences
+
+
+def _colluders(schedule: Schedule, collusion: Collusion) -> list[str]:
+    """How many must collude, for whom that is fewest and most."""
+    sentences = []
+    sets = {v: s for v, s in collusion.sets.items() if s is not None}
+    several = {v: s for v, s in sets.items() if len(s) > 1}
+    if several:
+        sizes = sorted({len(s) for s in several.values()})
+        victim = min(several, key=lambda v: (len(several[v]), v))
+        span = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+        sentences.append(
+            f"Of {_victims(several)} nothing is learned exactly unless {span} nodes collude: "
+            f"{name_all(set(several[victim]))} against node {victim}."
+        )
+        covered = any(neighbours(schedule, v) <= set(s) for v, s in several.items())
+        if schedule.rule == "lppa" and schedule.beta_own == 0 and covered:
+            sentences.append(
+                "Noise that cancels never hides a node from all its neighbours together."
+            )
+    never = [v for v, s in collusion.sets.items() if s is None]
+    if never:
+        sentences.append(
+            f"Of {_victims(never)} no set of colluders learns anything exactly: "
+            "noise that nobody else knows stays on all that is sent."
+        )
+    if collusion.unsure:
+        sentences.append(
+            f"The search for colluders was cut: for {_victims(collusion.unsure)} a smaller set "
+            "may exist."
+        )
+    return sentences
+
+
+def _victims(nodes: Sequence[int] | set[int] | dict) -> str:
+    chosen = sorted(nodes)
+    if len(chosen) <= 6:
+        return name_all(set(chosen))
+    return f"{len(chosen)} nodes"

@@ -1,0 +1,1 @@
+"""Measures of speed, as ratios within one run."""

@@ -1,0 +1,268 @@
+"""The measures of speed, each a ratio of two things that are timed within one run.
+
+A benchmark, not a test: nothing here fails because a machine is slow. What is timed inside the
+processes stands in modules beside; this module starts them and compares.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lppa.coordinator.bootstrap import Roster
+from lppa.coordinator.metrics import ENDED
+from lppa.protocol.codec import COORDINATOR
+from lppa.protocol.errors import RunFailed
+from lppa.protocol.settings import make_settings
+from lppa.protocol.sockets import Wire, wait_for_any
+from lppa.running.display import Silent
+from lppa.running.launch import LocalNodes, fork, fork_context, stop_fork_server
+from lppa.running.prepare import make_blueprint
+from lppa.running.run import local_book, run_local
+
+PARAMETERS = 1_000_000
+TIMEOUT = 600.0
+# All that a round's time and memory depend on is named: new defaults must not change the measure.
+GROWTH = {
+    "dataset": "digits",
+    "model": "cnn",
+    "partition": "iid",
+    "normalize": True,
+    "batch": 32,
+    "batches": "next",
+    "local_steps": 1,
+    "rule": "lppa",
+    "lr": 0.05,
+    "mixing": "adapt-then-combine",
+    "init": "common",
+    "finish": 0,
+    "noise": "laplace",
+    "beta": 0.025,
+    "noise_every": 0,
+    "noise_exchange": "tensor",
+    "topology": "random-regular:4",
+    "weights": "uniform",
+    "dtype": "float32",
+    "eval_samples": 0,
+    "timeout": TIMEOUT,
+    "seed": 1,
+}
+
+
+@contextmanager
+def private_folder() -> Iterator[Path]:
+    """A folder for sockets that nobody else can enter."""
+    folder = Path(tempfile.mkdtemp(prefix="lppa-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def exchange(repeats: int = 9) -> dict[str, Any]:
+    """(θ, γ) over our links ÷ the same frames over bare ZeroMQ sockets; higher is better."""
+    from lppa.bench.sockets import exchange_receiver, exchange_sender
+
+    with private_folder() as folder:
+        book, keys = local_book(2, folder, secure=False)
+        credit = fork_context().Pipe()
+        raw = f"ipc://{folder}/raw"
+        results = in_processes(
+            [
+                (
+                    exchange_sender,
+                    (book, keys[0], raw, credit[0], PARAMETERS, repeats),
+                ),
+                (
+                    exchange_receiver,
+                    (book, keys[1], raw, credit[1], PARAMETERS, repeats),
+                ),
+            ],
+        )
+    return {"goal": "at least 0.85", **results[1]}
+
+
+def overhead() -> dict[str, Any]:
+    """A round of five nodes ÷ the same gradients and updates with no communication."""
+    return {"goal": "at most 1.15", **compare_rounds("ours", "alone")}
+
+
+def seeded() -> dict[str, Any]:
+    """A round with fresh noise from seeds ÷ a round of dsgt."""
+    return {"goal": "at most 1.25", **compare_rounds("seeded", "dsgt")}
+
+
+def compare_rounds(
+    one: str, other: str, nodes: int = 5, rounds: int = 6, repeats: int = 5
+) -> dict[str, Any]:
+    """The time of a round done in one way ÷ that of another, in turns in the same processes."""
+    from lppa.bench.rounds import round_partner
+
+    with private_folder() as folder:
+        book, keys = local_book(nodes, folder, secure=False)
+        barrier = fork_context().Barrier(nodes)
+        results = in_processes(
+            [
+                (
+                    round_partner,
+                    (book, me, keys[me], barrier, (one, other), rounds, repeats),
+                )
+                for me in range(nodes)
+            ],
+        )
+    spent = {
+        name: [span(turns, name) / rounds for turns in zip(*results, strict=True)]
+        for name in (one, other)
+    }
+    medians = {name: statistics.median(times) for name, times in spent.items()}
+    return {
+        "ratio": medians[one] / medians[other],
+        **{f"{name}_ms": seconds * 1000 for name, seconds in medians.items()},
+        "nodes": nodes,
+    }
+
+
+def span(turns: tuple[dict[str, tuple[float, float]], ...], name: str) -> float:
+    """From the first client's beginning to the last one's end."""
+    return max(turn[name][1] for turn in turns) - min(turn[name][0] for turn in turns)
+
+
+def start(nodes: int, repeats: int = 3) -> dict[str, Any]:
+    """Launching all nodes until each has said hello ÷ importing PyTorch once."""
+    imports, launches = [], []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import torch"], check=True)
+        imports.append(time.perf_counter() - began)
+        launches.append(launch_once(nodes))
+    launched, imported = statistics.median(launches), statistics.median(imports)
+    return {
+        "goal": f"at most {1.5 if nodes <= 5 else 5}",
+        "ratio": launched / imported,
+        "launch_s": launched,
+        "import_s": imported,
+        "nodes": nodes,
+    }
+
+
+def launch_once(nodes: int) -> float:
+    """Seconds from nothing at all until the last node has said hello."""
+    stop_fork_server()
+    with private_folder() as folder:
+        book, keys = local_book(nodes, folder, secure=False)
+        wire = Wire(book, COORDINATOR, keys[-1])
+        roster = Roster(wire.inbox(), book.run, nodes)
+        began = time.perf_counter()
+        processes = LocalNodes(book, keys[:-1], folder, TIMEOUT)
+        try:
+            processes.start()
+            while roster.missing:
+                if time.perf_counter() - began > TIMEOUT:
+                    raise RunFailed("the nodes did not start")
+                wait_for_any([roster.inbox], 0.1)
+                while (arrival := roster.inbox.receive()) is not None:
+                    roster.open(arrival)
+            return time.perf_counter() - began
+        finally:
+            roster.stop_all("that was all")
+            processes.end()
+            wire.close(0.0)
+
+
+def growth(sizes: tuple[int, ...] = (8, 16, 32, 64, 128, 256), rounds: int = 10) -> dict[str, Any]:
+    """Seconds per round and memory per node as the number of nodes grows, on a degree-4 graph."""
+    rows = []
+    for nodes in sizes:
+        with private_folder() as folder:
+            settings = make_settings({**GROWTH, "rounds": rounds, "eval_every": rounds})
+            summary = run_local(make_blueprint(settings, nodes, "growth"), folder / "run", Silent())
+            if summary["status"] == "interrupted":
+                raise KeyboardInterrupt
+            if summary["status"] not in ENDED:
+                raise RunFailed(f"growth with {nodes} nodes: {summary['error']}")
+            rows.append(
+                {
+                    "nodes": nodes,
+                    "round_s": summary["seconds"]["round"],
+                    "memory_mb": summary["memory"] / 1e6 if summary["memory"] else None,
+                }
+            )
+    first, last = rows[0], rows[-1]
+    return {
+        "goal": "about 1 (linear in N), at most 40 MB a node",
+        "ratio": (last["round_s"] / last["nodes"]) / (first["round_s"] / first["nodes"]),
+        "sizes": rows,
+    }
+
+
+def expansion() -> dict[str, Any]:
+    """Noise from seeds, draws a second on one core ÷ the bare generator's words a second."""
+    from lppa.bench.rounds import expansion_speed
+
+    (speed,) = in_processes([(expansion_speed, ())])
+    return {"goal": "100 M/s, or 0.5", **speed}
+
+
+def attack() -> dict[str, Any]:
+    """A step of our DLG, restarts side by side, ÷ the same attack written plainly."""
+    from lppa.bench.inversion import dlg_speed
+
+    (speed,) = in_processes([(dlg_speed, ())])
+    return {
+        "goal": "at most 1",
+        "ratio": speed.ratio,
+        "ours_ms": speed.ours * 1000,
+        "plain_ms": speed.plain * 1000,
+        "restarts": speed.restarts,
+    }
+
+
+MEASURES: dict[str, Callable[[], dict[str, Any]]] = {
+    "exchange": exchange,
+    "overhead": overhead,
+    "expansion": expansion,
+    "seeded": seeded,
+    "start-5": lambda: start(5),
+    "start-50": lambda: start(50),
+    "attack": attack,
+    "growth": growth,
+}
+
+
+def in_processes(calls: list[tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[Any]:
+    """Calls functions, all at once in processes of their own."""
+    pipes, processes, results = [], [], []
+    try:
+        for target, given in calls:
+            ours, theirs = fork_context().Pipe(duplex=False)
+            fork(call_and_send, (target, given, theirs), processes)
+            theirs.close()
+            pipes.append(ours)
+        for pipe, (target, _) in zip(pipes, calls, strict=True):
+            if not pipe.poll(TIMEOUT):
+                raise RunFailed(f"{target.__name__} gave no result within {TIMEOUT:g} s")
+            results.append(pipe.recv())
+        return results
+    except EOFError:
+        raise RunFailed(f"{target.__name__} ended without a result") from None
+    finally:
+        for process in processes:
+            process.join(1.0 if len(results) == len(calls) else 0.0)
+            process.kill()
+            process.join()
+
+
+def call_and_send(target: Callable[..., Any], given: tuple[Any, ...], pipe: Any) -> None:
+    """In the child: calls, and sends what comes back."""
+    # Ctrl-C in a terminal reaches the whole group; the parent decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pipe.send(target(*given))

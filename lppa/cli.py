@@ -1,0 +1,62 @@
+"""`lppa`: the umbrella command. Loads a subcommand's module only when that subcommand is called."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import click
+
+from lppa.shell import leave_interrupted
+
+# name -> (module:attribute, one line for the list of commands)
+COMMANDS = {
+    "run": ("lppa.commands.run:run", "Run an experiment on this machine."),
+    "peers": ("lppa.commands.peers:peers", "Write peers.json and the key files."),
+    "attack": ("lppa.commands.attack:attack", "Attack what attacker nodes recorded."),
+    "report": ("lppa.commands.report:report", "Write a page about runs."),
+    "watch": ("lppa.commands.watch:watch", "See a run in the browser, live."),
+    "audit": ("lppa.commands.audit:audit", "Say what a rule hides, before training."),
+    "bench": ("lppa.commands.bench:bench", "Measure speed as ratios in one run."),
+    "datasets": ("lppa.commands.datasets:datasets", "List or fetch data sets."),
+    "reproduce": (
+        "lppa.commands.reproduce:reproduce",
+        "Run the paper's tables and figures again.",
+    ),
+    "models": ("lppa.commands.models:models", "List the networks and their sizes."),
+    "partition": ("lppa.commands.datasets:partition", "Show how data is split over clients."),
+}
+
+
+class Lazy(click.Group):
+    """A group that knows its commands by name and imports the one that is wanted."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[name][0].partition(":")
+        return getattr(importlib.import_module(module), attribute)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            # While a command is being loaded; once it runs, it sees to that by itself.
+            leave_interrupted()
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about[1]) for name, about in COMMANDS.items()])
+
+
+@click.group(
+    cls=Lazy,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: lppa run -n 5 --rule lppa --topology ring",
+)
+@click.version_option(package_name="lppa")
+def main() -> None:
+    """Decentralized federated learning with lossless privacy-preserving aggregation."""

@@ -1,0 +1,1 @@
+"""The commands: thin shells over functions that can be imported."""

@@ -1,0 +1,201 @@
+"""`lppa attack`: attacks what attacker nodes have recorded. A thin shell over `run`."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lppa.attack.names import parse_attacks, parse_victims
+from lppa.protocol.errors import WrongUse
+from lppa.shell import is_quiet, numbers, show_errors, verbosity
+
+if TYPE_CHECKING:
+    from lppa.attack.restarts import Options
+    from lppa.attack.scene import Case
+
+log = logging.getLogger("lppa.attack")
+
+Step = Callable[[int, int, float], None]
+
+
+@click.command(
+    epilog="Example: lppa attack runs/NAME --attack difference/idlg,naive/dlg --victim all"
+)
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--attack",
+    "attacks",
+    default="naive/dlg",
+    show_default=True,
+    help="OBSERVATION/INVERSION, comma-separated; an inversion alone means naive. Observations: "
+    "naive, neighbour, difference, two-hop. Inversions: dlg, idlg, cosine, likelihood, svd, "
+    "labels. With collude:1,3/ before it, those attackers pool what they know.",
+)
+@click.option("--victim", default="0", show_default=True, help="Comma-separated ids, or all.")
+@click.option("--attackers", help="Who attacks, each alone, comma-separated.  [default: all]")
+@click.option(
+    "--rounds",
+    "at",
+    default="0",
+    show_default=True,
+    help="Rounds to attack, comma-separated.",
+)
+@click.option("--restarts", type=click.IntRange(1), default=4, show_default=True)
+@click.option(
+    "--attack-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Most time for one attack.",
+)
+@click.option("--attack-seed", type=int, default=0, show_default=True, help="Seed of the restarts.")
+@click.option("--float64", is_flag=True, help="Attack in double precision.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Where curves over several runs go.  [default: attacks/ in the first RUN]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@verbosity
+@show_errors
+def attack(
+    runs: tuple[Path, ...],
+    attacks: str,
+    victim: str,
+    attackers: str | None,
+    at: str,
+    restarts: int,
+    attack_seconds: float | None,
+    attack_seed: int,
+    float64: bool,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Try to reconstruct victims' data from what attacker nodes recorded in each RUN.
+
+    The attack uses the attackers' logs alone. Where a run was told to --reveal-batches, the
+    result is compared with the truth afterwards. Results are kept in attacks/ of each RUN, with
+    curves over rounds; runs that differ in β give curves over β.
+    """
+    wanted, victims, rounds = parse_attacks(attacks), parse_victims(victim), numbers(at, "--rounds")
+    alone = None if attackers is None else numbers(attackers, "--attackers")
+    for run in runs:
+        if not run.is_dir():
+            raise WrongUse(f"{run} is not the directory of a run")
+    import torch
+
+    from lppa.attack.restarts import Options
+    from lppa.attack.scene import plan_cases
+
+    torch.set_num_threads(1)
+    options = Options(
+        restarts,
+        seconds=attack_seconds,
+        seed=attack_seed,
+        dtype=torch.float64 if float64 else None,
+    )
+    cases = [
+        case
+        for run in dict.fromkeys(runs)
+        for case in plan_cases(run, wanted, alone, victims, rounds)
+    ]
+    results = attack_all(cases, options)
+    curves = draw_curves(results, out)
+    if as_json:
+        click.echo(json.dumps(results, indent=2))
+        return
+    from lppa.attack.tables import print_tables
+
+    several = len(set(runs)) > 1
+    named = [{**r, "run_name": Path(r["run"]).name if several else None} for r in results]
+    print_tables(named, "attacks" if several else f"attacks on {runs[0].name}")
+    folders = [run / "attacks" for run in dict.fromkeys(runs)]
+    for path in [*folders, *(curve for curve in curves if curve.parent not in folders)]:
+        click.echo(f"results in {path}")
+
+
+def attack_all(cases: Sequence[Case], options: Options) -> list[dict[str, Any]]:
+    """Makes the attacks one after the other; leaves out, with a word, those that cannot be made.
+
+    If none can be made, that is wrong use.
+    """
+    from dataclasses import replace
+
+    from lppa.attack.run import attack_case
+    from lppa.attack.scene import open_scene
+
+    results, scene, opened = [], None, None
+    first: WrongUse | None = None
+    with ProgressBar(len(cases)) as bar:
+        for case in cases:
+            what = f"{case.attack.name} on node {case.victim}, round {case.round}"
+            try:
+                if scene is None or opened != (case.folder, case.attackers):
+                    scene = open_scene(case.folder, case.attackers)
+                    opened = (case.folder, case.attackers)
+                result = attack_case(scene, case, replace(options, on_step=bar.start(what)))
+                results.append({"run": str(case.folder), **result})
+            except WrongUse as error:
+                first = first or error
+                if len(cases) > 1:
+                    log.warning("left out: %s: %s", what, error)
+            bar.advance()
+    if not results and first is not None:
+        raise first
+    return results
+
+
+def draw_curves(results: Sequence[dict[str, Any]], out: Path | None) -> list[Path]:
+    """Curves over rounds for each run, from all that is known of it, and over β for them all."""
+    from lppa.attack.curves import draw_over_beta, draw_over_rounds
+    from lppa.attack.results import read_results
+
+    drawn = []
+    folders = list(dict.fromkeys(Path(result["run"]) for result in results))
+    for folder in folders:
+        drawn += draw_over_rounds(folder / "attacks", read_results(folder))
+    if len(folders) > 1:
+        drawn += draw_over_beta(out or folders[0] / "attacks", results)
+    return drawn
+
+
+class ProgressBar:
+    """How many attacks are done and what the present one is at; on a terminal only, not with -q."""
+
+    def __init__(self, attacks: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import TimeElapsedColumn as Elapsed
+
+        console = Console(stderr=True)
+        columns = (BarColumn(20), MofNCompleteColumn(), Elapsed(), TextColumn("{task.description}"))
+        hidden = is_quiet() or not console.is_terminal
+        self.bar = Progress(*columns, console=console, disable=hidden)
+        self.task = self.bar.add_task("attacking", total=attacks)
+
+    def __enter__(self) -> ProgressBar:
+        self.bar.start()
+        return self
+
+    def start(self, name: str) -> Step:
+        """Names the next attack; the step that comes back tells how far it is."""
+        self.bar.update(self.task, description=name)
+
+        def step(restart: int, iteration: int, loss: float) -> None:
+            text = f"{name}: restart {restart}, step {iteration}, loss {loss:.3g}"
+            self.bar.update(self.task, description=text)
+
+        return step
+
+    def advance(self) -> None:
+        """One attack more is done."""
+        self.bar.advance(self.task)
+
+    def __exit__(
+        self, kind: type | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.stop()

@@ -1,0 +1,177 @@
+"""`lppa audit`: what a linear attacker learns, before training. A thin shell over `document`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lppa.audit.assemble import (
+    GIVEN,
+    MOST_ROUNDS,
+    ROUNDS,
+    Hidden,
+    case_of,
+    check_nodes,
+)
+from lppa.audit.compare import compare as compare_topologies
+from lppa.audit.document import audit as make_audit
+from lppa.audit.document import rounds_of
+from lppa.audit.grade import GRADES, worst
+from lppa.audit.show import show, show_comparison
+from lppa.options import NODES, chosen_nodes, settings_options
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.settings import Settings
+from lppa.running.prepare import make_blueprint
+from lppa.shell import numbers, show_errors, verbosity
+
+SETTINGS = (
+    "dataset",
+    "partition",
+    "model",
+    "topology",
+    "weights",
+    "rule",
+    "noise",
+    "beta",
+    "noise_every",
+    "noise_exchange",
+    "beta_own",
+    "clip",
+    "batch",
+    "mixing",
+    "init",
+    "batches",
+    "local_steps",
+    "lr",
+    "lr_decay",
+    "finish",
+    "seed",
+)
+FAILED = 3  # exit code where --fail-on found something
+
+
+@click.command(epilog="Example: lppa audit -n 8 --dataset mnist --compare full,ring,star")
+@click.option("-n", "--nodes", type=int, help=NODES.metadata["help"])
+@click.option(
+    "--attackers",
+    help="Nodes that pool what they know, comma-separated.  [default: each node by itself]",
+)
+@click.option("--victim", type=int, help="Look at this victim only.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, MOST_ROUNDS),
+    default=ROUNDS,
+    show_default=True,
+    help="The last round whose messages are overheard, the first being 0.",
+)
+@click.option(
+    "--gradient-rms",
+    type=click.FloatRange(0.0, min_open=True),
+    help="Size of what is to be hidden: root mean square, over all parameters, of an example's "
+    "share of the gradient.  [default: as measured on such a network]",
+)
+@click.option("--compare", help="Compare topologies, comma-separated: full,ring,star.")
+@click.option("--per-round", is_flag=True, help="Show what the best-placed attacker has per round.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["open", "weak"]),
+    help="Leave with exit code 3 if anything has this grade or a worse one.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder for audit.json and audit.png, a map of attackers and victims.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print audit.json on standard output.")
+@verbosity
+@show_errors
+@partial(settings_options, only=SETTINGS)
+def audit(
+    nodes: int | None,
+    attackers: str | None,
+    victim: int | None,
+    rounds: int,
+    gradient_rms: float | None,
+    compare: str | None,
+    per_round: bool,
+    fail_on: str | None,
+    out: Path | None,
+    as_json: bool,
+    settings: Settings,
+) -> None:
+    """Say what the best linear attacker learns under a topology and a rule, before training.
+
+    For each attacker and victim: the least standard deviation, in units of β, with which the
+    victim's first and second gradient, a change between gradients, and the change over all rounds
+    can be estimated; EXACT; or mixed, where it cannot be told apart from others' by linear means.
+    Beside it a grade, open, weak or hidden: by that noise over an example's share of the gradient.
+    """
+    nodes = chosen_nodes(nodes)
+    spies = None if attackers is None else numbers(attackers, "--attackers")
+    hide = None if gradient_rms is None else Hidden(gradient_rms, GIVEN)
+    check_out(out)
+    if compare is not None:
+        if spies is not None or victim is not None or per_round or out is not None:
+            raise WrongUse("--compare goes without --attackers, --victim, --per-round and --out")
+        names = [name.strip() for name in compare.split(",")]
+        rows = compare_topologies(settings, nodes, names, rounds, hide)
+        found: dict[str, Any] = {"nodes": nodes, "rule": settings.rule, "compare": rows}
+        grades = [row["grade"] for row in rows if row["grade"] is not None]
+        if not grades:
+            raise WrongUse(f"--compare: {rows[0]['refused']}")
+    else:
+        blueprint = make_blueprint(settings, nodes, "audit")
+        check_nodes(nodes, spies or (), victim)
+        case = case_of(blueprint, rounds, hide)
+        found = make_audit(case, spies, victim)
+        if per_round:
+            found["per_round"] = rounds_of(case, found)
+        grades = [found["grade"]]
+    if out is not None:
+        write(out, found)
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+    elif compare is not None:
+        show_comparison(found["compare"], nodes, settings.rule)
+    else:
+        show(found)
+        if out is not None:
+            click.echo(f"written: {', '.join(str(out / name) for name in files(found))}")
+    if fail_on is not None and GRADES.index(worst(grades)) <= GRADES.index(fail_on):
+        sys.exit(FAILED)
+
+
+def files(found: dict[str, Any]) -> list[str]:
+    """What an audit leaves in its folder."""
+    return ["audit.json", "audit.png", *(["per-round.png"] if "per_round" in found else [])]
+
+
+def check_out(out: Path | None) -> None:
+    """Nothing that is there already is overwritten."""
+    if out is None:
+        return
+    if out.exists() and not out.is_dir():
+        raise WrongUse(f"--out {out} is a file, not a folder")
+    for name in ("audit.json", "audit.png", "per-round.png"):
+        if (out / name).exists():
+            raise WrongUse(f"{out / name} exists already; choose another --out")
+
+
+def write(out: Path, found: dict[str, Any]) -> None:
+    """audit.json and the pictures."""
+    from lppa.audit.picture import draw_audit, draw_rounds
+    from lppa.protocol.files import write_atomically
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        write_atomically(out / "audit.json", json.dumps(found, indent=2) + "\n")
+        draw_audit(out / "audit.png", found)
+        if "per_round" in found:
+            draw_rounds(out / "per-round.png", found)
+    except OSError as error:
+        raise WrongUse(f"cannot write to {out}: {error.strerror}") from None

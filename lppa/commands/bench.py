@@ -1,0 +1,71 @@
+"""`lppa bench`: prints the measures of speed. A thin shell over `bench`."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import click
+
+from lppa.bench.measures import MEASURES
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.files import write_atomically
+from lppa.running.launch import stop_fork_server
+from lppa.shell import show_errors, verbosity
+
+log = logging.getLogger("lppa.bench")
+
+
+@click.command(epilog="Example: lppa bench --only exchange,overhead --out bench.json")
+@click.option("--only", help=f"Some of the measures, comma-separated: {', '.join(MEASURES)}.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the results as JSON."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@verbosity
+@show_errors
+def bench(only: str | None, out: Path | None, as_json: bool) -> None:
+    """Measure speed as ratios of two things timed side by side on this machine.
+
+    exchange: our links against bare ZeroMQ. overhead: a round against the same work without
+    communication. expansion: noise from seeds against the generator alone. seeded: a round with
+    fresh seeded noise against one without noise. start-N: launching N nodes against one import of
+    PyTorch. attack: our DLG against the same written plainly. growth: seconds per round and node
+    for 8 to 256 nodes.
+    """
+    names = list(MEASURES) if only is None else [name.strip() for name in only.split(",")]
+    unknown = [name for name in names if name not in MEASURES]
+    if unknown:
+        raise WrongUse(f"unknown measure {unknown[0]!r}; known: {', '.join(MEASURES)}")
+    results = {}
+    try:
+        for name in names:
+            log.info("measuring %s", name)
+            results[name] = MEASURES[name]()
+    finally:
+        stop_fork_server()
+    if out:
+        write_atomically(out, json.dumps(results, indent=2) + "\n")
+    if as_json:
+        click.echo(json.dumps(results, indent=2))
+    else:
+        print_table(results)
+
+
+def print_table(results: dict) -> None:
+    """The ratios, and the figures that they are made of."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="lppa bench")
+    for column in ("measure", "ratio", "goal", "figures"):
+        table.add_column(column)
+    for name, result in results.items():
+        rest = {k: v for k, v in result.items() if k not in ("ratio", "goal", "sizes")}
+        figures = ", ".join(f"{key} {value:.4g}" for key, value in rest.items())
+        for row in result.get("sizes", ()):
+            memory = "" if row["memory_mb"] is None else f", {row['memory_mb']:.0f} MB a node"
+            figures += f"{row['nodes']} nodes: {row['round_s'] * 1000:.0f} ms a round{memory}\n"
+        table.add_row(name, f"{result['ratio']:.2f}", result["goal"], figures.strip())
+    Console().print(table)

@@ -1,0 +1,64 @@
+"""`lppa-coordinator`: coordinates nodes started by hand. A thin shell over `run.coordinate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lppa.commands.run import finish
+from lppa.options import settings_options
+from lppa.protocol.book import key_file, read_book, read_key
+from lppa.protocol.settings import Settings
+from lppa.running.display import choose_display
+from lppa.running.prepare import make_blueprint
+from lppa.running.run import coordinate
+from lppa.running.rundir import check_free, default_folder
+from lppa.shell import is_quiet, show_errors, verbosity
+
+
+@click.command(
+    epilog="Example: lppa-coordinator --peers peers.json --rule lppa --rounds 50",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option(
+    "--peers",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The run's address book, written by `lppa peers`.",
+)
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path),
+    help="The coordinator's secret key.  [default: keys/coordinator.key beside peers.json]",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="The run's directory.  [default: runs/<time>-<rule>-<dataset>]",
+)
+@click.option("--tensorboard", is_flag=True, help="Write event files for TensorBoard too.")
+@click.option("--json", "as_json", is_flag=True, help="Print summary.json on standard output.")
+@verbosity
+@show_errors
+@settings_options
+def main(
+    peers: Path,
+    key: Path | None,
+    out: Path | None,
+    tensorboard: bool,
+    as_json: bool,
+    settings: Settings,
+) -> None:
+    """Hand out the plan to nodes started with `lppa-node`, then collect their metrics.
+
+    Training does not need the coordinator: if it dies, the nodes finish all the same.
+    """
+    book = read_book(peers)
+    secret = read_key(key or key_file(peers.parent, -1)) if book.encrypted else None
+    folder = out or default_folder(settings)
+    check_free(folder)
+    blueprint = make_blueprint(settings, len(book.nodes), folder.name)
+    display = choose_display(settings.rounds + settings.finish, is_quiet())
+    summary = coordinate(book, secret, blueprint, folder, display, tensorboard=tensorboard)
+    finish(summary, folder, as_json)

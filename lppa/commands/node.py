@@ -1,0 +1,109 @@
+"""`lppa-node`: one client by hand. A thin shell over `client.run_node`."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+from pathlib import Path
+
+import click
+
+from lppa.attack.names import parse_attacks, parse_victims
+from lppa.protocol.book import AddressBook, key_file, read_book, read_key
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.settings import LONGEST_WAIT
+from lppa.shell import call_lppa, is_quiet, show_errors, verbosity
+
+
+@click.command(
+    epilog="Example: lppa-node --id 3 --peers peers.json",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option("--id", "node", type=int, required=True, help="This node's id in peers.json.")
+@click.option(
+    "--peers",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The run's address book, written by `lppa peers`.",
+)
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path),
+    help="This node's secret key.  [default: keys/node-ID.key beside peers.json]",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="The run's directory; this node writes to nodes/ID in it.  "
+    "[default: runs/ and the name that the coordinator gave it]",
+)
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    help="Folder of the raw data on this machine, if not where the coordinator says.",
+)
+@click.option(
+    "--attack",
+    help="Be an honest-but-curious attacker: follow the protocol, record what passes, and attack "
+    "it after the run; see `lppa attack --help`.",
+)
+@click.option(
+    "--victim",
+    default="0",
+    show_default=True,
+    help="Whom to attack: comma-separated ids, or all.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True, max=LONGEST_WAIT),
+    default=30.0,
+    show_default=True,
+    help="Seconds that the coordinator may be silent before the plan has come.",
+)
+@verbosity
+@show_errors
+def main(
+    node: int,
+    peers: Path,
+    key: Path | None,
+    out: Path | None,
+    data_dir: Path | None,
+    attack: str | None,
+    victim: str,
+    timeout: float,
+) -> None:
+    """Take part in a run as one client.
+
+    All that the node needs to know comes from the coordinator: start `lppa-coordinator` with the
+    same peers.json, before or after the nodes.
+    """
+    if math.isnan(timeout):
+        raise WrongUse("--timeout must be a number of seconds")
+    book = read_book(peers)
+    book.node(node)
+    secret = read_key(key or key_file(peers.parent, node)) if book.encrypted else None
+    if attack is not None:
+        check_attack(attack, victim, node, book)
+    logging.getLogger("lppa").info("node %d of run %s", node, book.run)
+    # Imported late: PyTorch takes seconds, and wrong use should be told at once.
+    from lppa.node.client import run_node
+
+    folder = run_node(book, node, secret, out, timeout, data_dir, record=attack is not None)
+    if attack is not None:
+        options = ["--attack", attack, "--victim", victim, "--attackers", str(node)]
+        options += ["-q"] * is_quiet()
+        sys.exit(call_lppa("attack", str(folder), *options))
+
+
+def check_attack(attack: str, victim: str, node: int, book: AddressBook) -> None:
+    """Refuses what this node cannot attack, before it takes part in anything."""
+    for wanted in parse_attacks(attack):
+        if set(wanted.colluders) - {node}:
+            raise WrongUse(
+                "collude needs the logs of other nodes: attack by `lppa attack RUN` after the run"
+            )
+    for other in parse_victims(victim) or ():
+        book.node(other)
+        if other == node:
+            raise WrongUse(f"node {node} cannot be attacker and victim at once")

@@ -1,0 +1,132 @@
+"""`lppa run`: an experiment on this machine. A thin shell over `run.run_local`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from lppa.attack.names import check_call
+from lppa.coordinator.metrics import ENDED
+from lppa.options import NODES, chosen_nodes, settings_options
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.settings import Settings
+from lppa.running.display import choose_display, print_results
+from lppa.running.launch import stop_fork_server, warm_up
+from lppa.running.prepare import make_blueprint
+from lppa.running.records import report_on
+from lppa.running.run import run_local
+from lppa.running.rundir import check_free, default_folder
+from lppa.shell import (
+    INTERRUPTED,
+    call_lppa,
+    is_quiet,
+    lppa_output,
+    numbers,
+    show_errors,
+    verbosity,
+)
+
+
+@click.command(epilog="Example: lppa run -n 5 --rule lppa --topology ring --rounds 50 --seed 1")
+@click.option("-n", "--nodes", type=int, help=NODES.metadata["help"])
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="The run's directory.  [default: runs/<time>-<rule>-<dataset>]",
+)
+@click.option("--attacker", help="Nodes that record what they see, comma-separated.")
+@click.option("--attack", help="What they do with it after the run: see `lppa attack --help`.")
+@click.option(
+    "--victim",
+    default="0",
+    show_default=True,
+    help="Whom they attack: comma-separated ids, or all.",
+)
+@click.option("--secure", is_flag=True, help="Encrypt the links, although they are local.")
+@click.option("--tensorboard", is_flag=True, help="Write event files for TensorBoard too.")
+@click.option("--json", "as_json", is_flag=True, help="Print summary.json on standard output.")
+@verbosity
+@show_errors
+@settings_options
+def run(
+    nodes: int | None,
+    out: Path | None,
+    attacker: str | None,
+    attack: str | None,
+    victim: str,
+    secure: bool,
+    tensorboard: bool,
+    as_json: bool,
+    settings: Settings,
+) -> None:
+    """Run an experiment with every client as a process of its own on this machine."""
+    folder = out or default_folder(settings)
+    check_free(folder)
+    nodes = chosen_nodes(nodes)
+    blueprint = make_blueprint(settings, nodes, folder.name)
+    attackers = check_attack(attacker, attack, victim, nodes)
+    warm_up()
+    try:
+        summary = run_local(
+            blueprint,
+            folder,
+            choose_display(settings.rounds + settings.finish, is_quiet()),
+            secure,
+            attackers,
+            tensorboard,
+        )
+    finally:
+        stop_fork_server()
+    if attack is None or summary["status"] not in ENDED:
+        finish(summary, folder, as_json)
+        return
+    options = ["attack", str(folder), "--attack", attack, "--victim", victim]
+    options += ["-q"] * is_quiet()
+    if as_json:
+        summary["attacks"] = json.loads(lppa_output(*options, "--json"))
+        report_on(folder)
+        finish(summary, folder, as_json)
+    else:
+        finish(summary, folder, as_json)
+        code = call_lppa(*options)
+        report_on(folder)
+        sys.exit(code)
+
+
+def check_attack(
+    attacker: str | None, attack: str | None, victim: str, nodes: int
+) -> tuple[int, ...]:
+    """The attackers' ids; what cannot be attacked is refused before anything starts."""
+    if attacker is None:
+        if attack is not None:
+            raise WrongUse("--attack needs to know which node attacks: --attacker ID")
+        return ()
+    attackers = tuple(dict.fromkeys(numbers(attacker, "--attacker")))
+    for node in attackers:
+        if not 0 <= node < nodes:
+            raise WrongUse(f"there is no node {node} in a run of {nodes}: ids are 0 to {nodes - 1}")
+    if attack is not None:
+        check_call(attack, victim, attackers, nodes)
+    return attackers
+
+
+def finish(summary: dict, folder: Path, as_json: bool) -> None:
+    """Prints the result of a run and leaves with its exit code."""
+    if as_json:
+        click.echo(json.dumps({**summary, "directory": str(folder)}, indent=2))
+    else:
+        print_results(summary, str(folder))
+    if summary["status"] in ENDED:
+        return
+    click.echo(f"error: the run {describe(summary)}", err=True)
+    sys.exit(INTERRUPTED if summary["status"] == "interrupted" else 1)
+
+
+def describe(summary: dict) -> str:
+    """How a run ended that did not come to its end."""
+    if summary["status"] == "failed":
+        return f"failed: {summary['error']}"
+    return f"was interrupted in round {summary['round']}"

@@ -1,0 +1,117 @@
+"""The curves of one run or of several: which figures, in which unit, on which scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from lppa.report.chart import Axis, Line, Point, Range, line_chart
+from lppa.report.formats import figure, percent
+from lppa.report.markup import Markup
+from lppa.report.record import Row, RunRecord, Spread
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart with what stands above and below it."""
+
+    name: str
+    note: str
+    drawing: Markup | None
+
+
+def charts(runs: Sequence[RunRecord], names: Sequence[str]) -> list[Chart]:
+    """All curves, each with one line or one pair of lines per run."""
+    band = "Line: mean over clients; band: from the worst client to the best."
+    return [
+        Chart(
+            "Test accuracy",
+            band,
+            _spread_chart("Test accuracy", ACCURACY, runs, names, lambda row: row.accuracy),
+        ),
+        Chart(
+            "Test loss",
+            "Line: mean over clients; band: from the least to the greatest.",
+            _spread_chart("Test loss", loss_axis(runs), runs, names, lambda row: row.loss),
+        ),
+        Chart(
+            "Consensus",
+            "How far the clients' models are from their mean. 0: all are the same.",
+            _plain_chart("Consensus", CONSENSUS, runs, names, lambda row: row.consensus),
+        ),
+        Chart(
+            "Conservation",
+            "What noise has left in the sum: ‖Σγ − Σg‖ against the larger of Σ‖γ‖ and Σ‖g‖. "
+            "How much of it rounding explains stands with the figures above.",
+            _plain_chart("Conservation", CONSERVATION, runs, names, lambda row: row.conservation),
+        ),
+        Chart("Noise and gradient", *_noise_chart(runs, names)),
+    ]
+
+
+ACCURACY = Axis(
+    "accuracy (%)", lambda v: percent(v, 2), lambda v, d: f"{100 * v:.{max(0, d - 2)}f}"
+)
+LOSS = Axis("mean over test set", figure, lambda v, d: f"{v:.{d}f}" if v < 1e5 else f"{v:.0e}")
+CONSENSUS = Axis("root mean square", figure, log=True)
+CONSERVATION = Axis("residual (ratio)", figure, log=True)
+NORMS = Axis("L2, mean over clients", figure, log=True)
+WIDE = 300.0  # greatest over least value from which a linear scale shows nothing
+RATIO = Axis("‖noise‖ ÷ ‖gradient‖", figure, log=True)
+
+
+def loss_axis(runs: Sequence[RunRecord]) -> Axis:
+    """Logarithmic if one run diverges: else nothing could be seen of the others."""
+    known = [row.loss for run in runs for row in run.rows if row.loss]
+    least = min((spread.low for spread in known), default=0.0)
+    greatest = max((spread.high for spread in known), default=0.0)
+    return replace(LOSS, log=least > 0 and greatest > WIDE * least)
+
+
+def points(rows: Sequence[Row], of: Callable[[Row], float | None]) -> tuple[Point, ...]:
+    """A figure by round, where it is known."""
+    return tuple((row.round, of(row)) for row in rows if of(row) is not None)
+
+
+def _spread_chart(
+    name: str,
+    axis: Axis,
+    runs: Sequence[RunRecord],
+    names: Sequence[str],
+    of: Callable[[Row], Spread | None],
+) -> Markup | None:
+    lines = []
+    for k, run in enumerate(runs):
+        known = [(row.round, of(row)) for row in run.rows if of(row) is not None]
+        band: tuple[Range, ...] = tuple((r, s.low, s.high) for r, s in known)
+        lines.append(Line(names[k], tuple((r, s.mean) for r, s in known), band, k))
+    return line_chart(name, axis, lines)
+
+
+def _plain_chart(
+    name: str,
+    axis: Axis,
+    runs: Sequence[RunRecord],
+    names: Sequence[str],
+    of: Callable[[Row], float | None],
+) -> Markup | None:
+    lines = [Line(names[k], points(run.rows, of), (), k) for k, run in enumerate(runs)]
+    return line_chart(name, axis, lines)
+
+
+def _noise_chart(runs: Sequence[RunRecord], names: Sequence[str]) -> tuple[str, Markup | None]:
+    """Both norms where the clients' own reports have them, else their ratio."""
+    if not any(row.gradient and row.noise for run in runs for row in run.rows):
+        drawing = _plain_chart("Noise and gradient", RATIO, runs, names, lambda row: row.ratio)
+        return "How large a client's noise is beside its gradient. 0: there is none.", drawing
+    lines = []
+    for k, run in enumerate(runs):
+        gradient = points(run.rows, lambda row: row.gradient and row.gradient.mean)
+        noise = points(run.rows, lambda row: row.noise and row.noise.mean)
+        lines.append(Line(f"{names[k]}, gradient", gradient, (), k))
+        lines.append(Line(f"{names[k]}, noise", noise, (), k, dashed=True))
+    note = (
+        "Solid: norm of a client's gradient. Dashed: norm of the noise that it added last; "
+        "at 0 there is none."
+    )
+    return note, line_chart("Noise and gradient", NORMS, lines)

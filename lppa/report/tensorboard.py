@@ -1,0 +1,85 @@
+"""Event files for TensorBoard, so that people who live there see the same curves live.
+
+Uses TensorBoard's own messages and record format, but neither its writer, which needs a thread and
+takes TensorFlow where that is installed, nor PyTorch's: importing either costs seconds.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lppa.report.record import PHASES
+from lppa.report.values import mapping, number
+
+log = logging.getLogger("lppa.coordinator")
+
+PLAIN = ("loss", "consensus", "conservation", "noise_to_gradient")
+
+
+class EventWriter:
+    """Writes a run's scalars by round. A disk that fails costs the events, never the run."""
+
+    def __init__(self, folder: Path) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        self.seconds: dict[int, dict[int, Mapping[str, Any]]] = {}
+        self.records: RecordWriter | None = None
+        name = f"events.out.tfevents.{int(time.time()):010d}.lppa.{os.getpid()}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.records = RecordWriter((folder / name).open("xb"))
+        except OSError as error:
+            log.warning("no events for TensorBoard: %s", error)
+        self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
+
+    def metrics(self, node: int, round: int, values: Mapping[str, Any]) -> None:
+        """One client's report: only its seconds are kept, until the round is complete."""
+        self.seconds.setdefault(round, {})[node] = mapping(values.get("seconds"))
+
+    def row(self, row: Mapping[str, Any]) -> None:
+        """An evaluation that all clients have reported; it is on disk when this returns."""
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+
+        values = [
+            Summary.Value(tag=tag, simple_value=value)
+            for tag, value in scalars(row, self.seconds.pop(row["round"], {})).items()
+        ]
+        event = Event(wall_time=time.time(), step=row["round"], summary=Summary(value=values))
+        self._write(event)
+
+    def close(self) -> None:
+        """Ends the file."""
+        if self.records is not None:
+            self._guarded(self.records.close)
+            self.records = None
+
+    def _write(self, event: Any) -> None:
+        if self.records is not None:
+            self._guarded(lambda: self.records.write(event.SerializeToString()))
+        if self.records is not None:
+            self._guarded(self.records.flush)
+
+    def _guarded(self, action: Any) -> None:
+        try:
+            action()
+        except OSError as error:
+            log.warning("no more events for TensorBoard: %s", error)
+            self.records = None
+
+
+def scalars(row: Mapping[str, Any], seconds: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
+    """All figures of an evaluation by name; what was not measured is left out."""
+    accuracy = mapping(row.get("accuracy"))
+    found = {f"accuracy/{name}": number(accuracy.get(name)) for name in ("mean", "min", "max")}
+    found |= {name: number(row.get(name)) for name in PLAIN}
+    for phase in PHASES if seconds else ():
+        spent = [number(of.get(phase)) or 0.0 for of in seconds.values()]
+        found[f"seconds/{phase}"] = sum(spent) / len(spent)
+    return {name: value for name, value in found.items() if value is not None}

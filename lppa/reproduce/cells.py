@@ -1,0 +1,157 @@
+"""A cell is one piece of work with a key: a training run, or a run and an attack on its log.
+
+Also here: the file that keeps finished cells, so that none is ever run twice. How a cell is run is
+`work`'s matter; which cells there are is `experiments`'.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from lppa.protocol.errors import WrongUse
+from lppa.reproduce.sizes import Rows
+
+# Counts up when the same cell would come out differently, as after a change of the algorithm. The
+# last: with several local steps a round, their mean gradient is what clients exchange.
+FORMAT = 2
+ONE_STEP = 1  # the format of cells with one step a round: nothing has changed for these
+
+# What cells leave out: no cell has it, or the rule has no use for it.
+SAME: dict[str, Any] = {
+    "reveal_batches": False,
+    "beta": 0.025,
+    "noise": "laplace",
+    "noise_every": 0,
+    "noise_exchange": "tensor",
+    "beta_own": 0.0,
+    "latency": 0.0,
+}
+
+Results = Mapping[str, dict[str, Any]]
+"""What finished cells gave, by key."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What an attacker does with the log of a run; several attacks may use the same log."""
+
+    names: tuple[str, ...]
+    attacker: int
+    victims: tuple[int, ...]
+    rounds: tuple[int, ...]
+    restarts: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Everything that determines a result, spelled out: defaults may change, a cell may not.
+
+    `settings` has all that `lppa run` is told, but for the data set, which may be a small copy, and
+    for what is the same in all cells.
+    """
+
+    dataset: str
+    rows: Rows
+    nodes: int
+    settings: Mapping[str, Any]
+    attack: Attack | None = None
+
+    def told(self) -> dict[str, Any]:
+        """All settings that a result can depend on, so that no default has a say."""
+        return {**SAME, **self.settings}
+
+    def spec(self) -> dict[str, Any]:
+        """The cell as plain values."""
+        plain = asdict(self) | {"settings": dict(self.settings)}
+        return json.loads(json.dumps(plain))
+
+    @property
+    def key(self) -> str:
+        """A name for people, and a hash of everything."""
+        version = ONE_STEP if self.settings["local_steps"] == 1 else FORMAT
+        text = json.dumps([version, self.spec()], sort_keys=True, separators=(",", ":"))
+        return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+    @property
+    def name(self) -> str:
+        """Data, split, rule and seed in a few words; not unique."""
+        told = self.settings
+        words = [self.dataset, told["partition"].replace(":", ""), told["rule"]]
+        if told.get("noise_every"):
+            words.append("every" if told["noise_every"] == 1 else f"every{told['noise_every']}")
+        if self.attack is not None:
+            words.append("attacked")
+        return "-".join([*words, f"seed{told['seed']}"])
+
+
+def from_spec(spec: Mapping[str, Any]) -> Cell:
+    """The cell that `spec` was made from."""
+    attack = spec["attack"]
+    if attack is not None:
+        lists = {name: tuple(attack[name]) for name in ("names", "victims", "rounds")}
+        attack = Attack(**{**attack, **lists})
+    rows = None if spec["rows"] is None else tuple(spec["rows"])
+    return Cell(spec["dataset"], rows, spec["nodes"], dict(spec["settings"]), attack)
+
+
+def read_results(path: Path) -> dict[str, dict[str, Any]]:
+    """What is finished, by key; a last line that was cut off does not count."""
+    try:
+        lines = path.read_bytes().split(b"\n")[:-1]
+    except FileNotFoundError:
+        return {}
+    results = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            entry = json.loads(line)
+            results[entry["key"]] = entry["result"]
+        except (ValueError, KeyError, TypeError):
+            raise WrongUse(f"{path}, line {number} is not a finished cell: remove it") from None
+    return results
+
+
+class Store:
+    """`cells.jsonl` while cells are being added to it, by one process at a time."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.file = path.open("ab+")
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.file.close()
+            raise WrongUse(f"another lppa reproduce is at work in {path.parent}") from None
+        self._cut_torn_line()
+        self.results = read_results(path)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.file.close()
+
+    def add(self, cell: Cell, result: dict[str, Any]) -> None:
+        """Keeps a result; on return it is on the disk."""
+        line = json.dumps({"key": cell.key, "cell": cell.spec(), "result": result}) + "\n"
+        self.file.write(line.encode())
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.results[cell.key] = result
+
+    def _cut_torn_line(self) -> None:
+        """A process that was killed while it wrote leaves half a line: nothing may follow it."""
+        self.file.seek(0)
+        content = self.file.read()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            self.file.truncate(whole)

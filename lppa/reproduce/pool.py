@@ -1,0 +1,159 @@
+"""The workers that run cells, seen from the process that hands them out."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lppa.protocol.errors import RunFailed, WrongUse
+from lppa.reproduce.cells import Cell, Store
+from lppa.reproduce.progress import Progress
+from lppa.running.signals import uninterrupted
+
+WORKER = (sys.executable, "-c", "from lppa.reproduce.work import serve; serve()")
+PATIENCE = 30.0
+
+
+class Worker:
+    """A process that runs one cell at a time; what it answers is put into `events`."""
+
+    def __init__(self, events: queue.Queue) -> None:
+        # In a session of its own: Ctrl-C is for the parent, which ends it by closing the pipe.
+        self.process = subprocess.Popen(
+            WORKER,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.cell: Cell | None = None
+        threading.Thread(target=self._listen, args=(events,), daemon=True).start()
+
+    def ask(self, **request: Any) -> None:
+        """Sends a request; the answer comes as an event."""
+        with suppress(BrokenPipeError):  # its end is an event, too
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+
+    def _listen(self, events: queue.Queue) -> None:
+        for line in self.process.stdout:
+            events.put((self, json.loads(line)))
+        events.put((self, {"ended": True}))
+
+
+@contextmanager
+def workers(count: int, events: queue.Queue) -> Iterator[list[Worker]]:
+    """Starts workers, and leaves none behind."""
+    started: list[Worker] = []
+    try:
+        for _ in range(count):
+            started.append(Worker(events))
+        yield started
+    finally:
+        with uninterrupted():
+            for worker in started:
+                with suppress(BrokenPipeError):
+                    worker.process.stdin.close()
+            for worker in started:
+                try:
+                    worker.process.wait(PATIENCE)
+                except subprocess.TimeoutExpired:
+                    worker.process.kill()
+                    worker.process.wait()
+                with suppress(ProcessLookupError):  # nothing is left of its group, as it should be
+                    os.killpg(worker.process.pid, signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Room:
+    """How much goes on at once: a run of five clients keeps two cores busy, an attack one."""
+
+    cells: int
+    runs: int
+
+    def workers(self, cells: Sequence[Cell]) -> int:
+        """As many as can be busy at once."""
+        attacks = sum(cell.attack is not None for cell in cells)
+        return min(self.cells, attacks + min(self.runs, len(cells) - attacks))
+
+
+def room_here() -> Room:
+    """What the cores that this process may use have room for."""
+    cores = len(os.sched_getaffinity(0))
+    return Room(cores, max(1, cores // 2))
+
+
+def run_cells(
+    cells: Sequence[Cell], store: Store, out: Path, progress: Progress
+) -> list[tuple[Cell, str]]:
+    """Runs cells and keeps their results; returns those that failed, with the reason.
+
+    Data that cannot be had is told before anything is run.
+    """
+    for half_made in (out / "runs").glob("*.part-*"):
+        shutil.rmtree(half_made, ignore_errors=True)
+    waiting, room = list(cells), room_here()
+    failed: list[tuple[Cell, str]] = []
+    events: queue.Queue = queue.Queue()
+    with workers(room.workers(cells), events) as pool, progress:
+        data = sorted({(cell.dataset, cell.rows) for cell in cells}, key=str)
+        pool[0].ask(out=str(out), data=data)
+        wait_for_data(events)
+        hand_out(pool, waiting, room, out, progress)
+        while any(worker.cell for worker in pool):
+            worker, said = events.get()
+            if "part" in said:
+                progress.at(worker.cell, said["part"])
+                continue
+            if "ended" in said:
+                raise RunFailed("a process that ran an experiment has ended; start again to go on")
+            if "result" in said:
+                store.add(worker.cell, said["result"])
+                progress.done(worker.cell, said["result"])
+            else:
+                failed.append((worker.cell, said["error"]))
+                progress.failed(worker.cell, said["error"])
+            worker.cell = None
+            hand_out(pool, waiting, room, out, progress)
+    return failed
+
+
+def hand_out(
+    pool: Sequence[Worker], waiting: list[Cell], room: Room, out: Path, progress: Progress
+) -> None:
+    """Gives idle workers the next cells that there is room for."""
+    for worker in pool:
+        running = [other.cell for other in pool if other.cell is not None]
+        cell = next_cell(waiting, running, room)
+        if worker.cell is None and cell is not None:
+            waiting.remove(cell)
+            worker.cell = cell
+            progress.started(cell)
+            worker.ask(out=str(out), cell=cell.spec())
+
+
+def next_cell(waiting: Sequence[Cell], running: Sequence[Cell], room: Room) -> Cell | None:
+    """The first that there is room for; an attack may overtake a run, which takes more cores."""
+    full = sum(cell.attack is None for cell in running) >= room.runs
+    return next((cell for cell in waiting if cell.attack is not None or not full), None)
+
+
+def wait_for_data(events: queue.Queue) -> None:
+    """Returns when all data is there."""
+    _, said = events.get()
+    if "error" in said:
+        kind = WrongUse if said["wrong_use"] else RunFailed
+        raise kind(said["error"])
+    if "ended" in said:
+        raise RunFailed("the process that prepares the data has ended: see above")

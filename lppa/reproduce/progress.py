@@ -1,0 +1,191 @@
+"""How far the whole is: one bar with a time estimate on a terminal, else a line for each cell.
+
+The estimate weighs each cell by what it is expected to cost; only the proportions matter.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from lppa.reproduce.cells import Cell
+
+# Microseconds of one core for the gradient of one sample, and seconds for an attack.
+SAMPLE = {"digits": 25, "adult": 10, "covtype": 10, "rcv1": 400, "cifar10": 500}
+USUAL_SAMPLE = 300
+ATTACK = {"digits": 3.0, "adult": 3.0, "covtype": 3.0, "rcv1": 200.0, "cifar10": 10.0}
+USUAL_ATTACK = 6.0
+ROWS = {
+    "digits": (1438, 359),
+    "mnist": (60_000, 10_000),
+    "fmnist": (60_000, 10_000),
+    "cifar10": (50_000, 10_000),
+    "adult": (32_561, 16_281),
+    "rcv1": (20_242, 20_000),
+    "covtype": (464_809, 116_203),
+}
+START = 1.0
+
+
+def cost(cell: Cell) -> float:
+    """What a cell is expected to cost, in seconds of one core of some machine."""
+    told, (train, test) = cell.settings, cell.rows or ROWS[cell.dataset]
+    rounds, steps = told["rounds"], told["local_steps"]
+    gradients = train if steps == "epoch" else steps * told["batch"] * cell.nodes
+    tested = min(test, told["eval_samples"] or test) * cell.nodes / told["eval_every"]
+    samples = rounds * (gradients + tested / 3)
+    seconds = START + samples * SAMPLE.get(cell.dataset, USUAL_SAMPLE) / 1e6
+    if cell.attack is not None:
+        searches = len(cell.attack.names) * len(cell.attack.victims) * len(cell.attack.rounds)
+        # Restarts go down side by side: several cost less than as many times one.
+        seconds += (
+            searches * (1 + cell.attack.restarts) / 2 * ATTACK.get(cell.dataset, USUAL_ATTACK)
+        )
+    return seconds
+
+
+class Progress:
+    """Keeps count and says nothing; the interface of the two others. A context manager."""
+
+    def __init__(self, cells: Sequence[Cell], finished: int) -> None:
+        self.cells, self.finished = len(cells), finished
+        self.total = sum(map(cost, cells))
+        self.count, self.weight = 0, 0.0
+        self.began = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def started(self, cell: Cell) -> None:
+        """A cell is being run."""
+
+    def at(self, cell: Cell, part: float) -> None:
+        """How far its run is, as a part of 1."""
+
+    def done(self, cell: Cell, result: dict[str, Any]) -> None:
+        """It is finished."""
+        self.count += 1
+        self.weight += cost(cell)
+
+    def failed(self, cell: Cell, reason: str) -> None:
+        """It could not be finished."""
+        self.count += 1
+        self.weight += cost(cell)
+
+    def left(self) -> float:
+        """Seconds that the rest will take, if it goes on as it did."""
+        took = time.monotonic() - self.began
+        return took * (self.total - self.weight) / max(self.weight, 1e-9)
+
+
+class Lines(Progress):
+    """A line for each cell on standard error."""
+
+    def __enter__(self) -> Progress:
+        there = f", {self.finished} are there already" if self.finished else ""
+        self.say(f"{self.cells} cells to run{there}")
+        return self
+
+    def done(self, cell: Cell, result: dict[str, Any]) -> None:
+        super().done(cell, result)
+        self.say(f"{self._count()} {in_words(cell, result)}, {in_time(self.left())} left")
+
+    def failed(self, cell: Cell, reason: str) -> None:
+        super().failed(cell, reason)
+        self.say(f"{self._count()} {cell.name}: {reason}")
+
+    def say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def _count(self) -> str:
+        return f"[{self.count}/{self.cells}]"
+
+
+class Bar(Progress):
+    """One bar over the whole, for a person at a terminal."""
+
+    def __init__(self, cells: Sequence[Cell], finished: int) -> None:
+        super().__init__(cells, finished)
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as RichProgress
+
+        self.bar = RichProgress(
+            BarColumn(30),
+            TextColumn("{task.fields[count]}"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+            TextColumn("{task.description}"),
+            console=Console(stderr=True),
+        )
+        self.task = self.bar.add_task("", total=self.total, count=f"0/{self.cells}", left="")
+        self.parts: dict[str, float] = {}
+
+    def __enter__(self) -> Progress:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.bar.stop()
+
+    def started(self, cell: Cell) -> None:
+        self.bar.update(self.task, description=cell.name)
+
+    def at(self, cell: Cell, part: float) -> None:
+        self.parts[cell.key] = part * cost(cell) * (1.0 if cell.attack is None else 0.1)
+        self._show()
+
+    def done(self, cell: Cell, result: dict[str, Any]) -> None:
+        super().done(cell, result)
+        self._ended(cell)
+
+    def failed(self, cell: Cell, reason: str) -> None:
+        super().failed(cell, reason)
+        self._ended(cell)
+        self.bar.console.print(f"{cell.name}: {reason}", markup=False, highlight=False)
+
+    def _ended(self, cell: Cell) -> None:
+        self.parts.pop(cell.key, None)
+        self._show()
+
+    def _show(self) -> None:
+        at = self.weight + sum(self.parts.values())
+        took = time.monotonic() - self.began
+        left = in_time(took * (self.total - at) / at) if at else ""
+        count = f"{self.count}/{self.cells}"
+        self.bar.update(self.task, completed=at, count=count, left=f"{left} left" if left else "")
+
+
+def choose_progress(cells: Sequence[Cell], finished: int, quiet: bool) -> Progress:
+    """A bar for a person at a terminal, lines for a pipe, nothing when asked for quiet."""
+    if quiet:
+        return Progress(cells, finished)
+    return (Bar if sys.stderr.isatty() else Lines)(cells, finished)
+
+
+def in_words(cell: Cell, result: dict[str, Any]) -> str:
+    """A finished cell in a few words."""
+    if cell.attack is not None:
+        figure = f"{len(result['attacks'])} attacks"
+    else:
+        figure = "no test" if result["best"] is None else f"best {result['best']:.1%}"
+    if result["status"] == "diverged":
+        figure += f", diverged in round {result['diverged_in']}"
+    return f"{cell.name}: {figure} ({result['seconds']:.1f} s)"
+
+
+def in_time(seconds: float) -> str:
+    """A length of time as people say it."""
+    if seconds < 90:
+        return f"{max(seconds, 0.0):.0f} s"  # sums of floats may end a little below zero
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,98 @@
+"""Means, deviations and paired losses of finished cells; in per cent where they are accuracies.
+
+Pure: cells that are not finished are left out, and counted.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lppa.reproduce.cells import Cell, Results
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Several figures in short: `deviation` is that of a sample, None for a single figure."""
+
+    mean: float
+    deviation: float | None
+    count: int
+    median: float
+    least: float
+    most: float
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """None where there are none."""
+    if not values:
+        return None
+    # Nothing here may stop at an attack that ran away to infinity.
+    finite = all(map(math.isfinite, values))
+    deviation = statistics.stdev(values) if len(values) > 1 and finite else None
+    mean, median = math.fsum(values) / len(values), statistics.median(values)
+    return Spread(mean, deviation, len(values), median, min(values), max(values))
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The accuracies of the same cell under several seeds."""
+
+    best: Spread | None
+    final: Spread | None
+    diverged: int
+    untested: int
+    """Diverged before their first test: there is no accuracy to count."""
+
+
+def accuracy(results: Results, cells: Iterable[Cell]) -> Accuracy:
+    """Over those cells that are finished; a run that diverged counts with what it reached."""
+    found = [results[cell.key] for cell in cells if cell.key in results]
+    tested = [result for result in found if result["best"] is not None]
+    return Accuracy(
+        spread([100 * result["best"] for result in tested]),
+        spread([100 * result["final"] for result in tested]),
+        sum(result["status"] == "diverged" for result in found),
+        len(found) - len(tested),
+    )
+
+
+def loss(results: Results, pairs: Iterable[tuple[Cell, Cell]]) -> Spread | None:
+    """Accuracy of the first minus that of the second, pair by pair: both have the same seed."""
+    differences = []
+    for plain, other in pairs:
+        found = [results.get(cell.key, {}).get("best") for cell in (plain, other)]
+        if None not in found:
+            differences.append(100 * (found[0] - found[1]))
+    return spread(differences)
+
+
+def curve(results: Results, cells: Iterable[Cell]) -> list[tuple[int, Spread]]:
+    """Accuracy over rounds; a run that diverged is missing from the rounds after."""
+    points: dict[int, list[float]] = {}
+    for cell in cells:
+        for at, value in results.get(cell.key, {}).get("curve", ()):
+            points.setdefault(at, []).append(100 * value)
+    return [(at, spread(points[at])) for at in sorted(points)]
+
+
+def attack_figures(
+    results: Results,
+    cells: Iterable[Cell],
+    observation: str,
+    figure: str,
+    at: int = 0,
+    guess: str | None = None,
+) -> list[float]:
+    """One figure of all attacks of a kind on a round, or of a guess that stands beside each."""
+    values = []
+    for cell in cells:
+        for one in results.get(cell.key, {}).get("attacks", ()):
+            figures: dict[str, Any] = one if guess is None else one["guesses"].get(guess, {})
+            meant = one["round"] == at and one["attack"].startswith(f"{observation}/")
+            if meant and figures.get(figure) is not None:
+                values.append(figures[figure])
+    return values

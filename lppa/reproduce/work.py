@@ -1,0 +1,242 @@
+"""Runs cells, one after the other, in a process of its own that ends when its parent does.
+
+The parent writes requests as lines of JSON to standard input and reads answers from standard
+output; when standard input ends, whatever is being done is stopped and nothing is left behind. That
+is the only way to end a worker, and it works when the parent was killed, too. A worker is the
+leader of its group of processes: what does not end in time is killed with it.
+
+A worker keeps one fork server for all its cells, so that PyTorch is loaded once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from multiprocessing import util
+from pathlib import Path
+from typing import Any
+
+from lppa.coordinator.metrics import ENDED
+from lppa.protocol.errors import LppaError, RunFailed, WrongUse
+from lppa.protocol.files import write_atomically
+from lppa.protocol.settings import make_settings
+from lppa.reproduce.cells import Attack, Cell, from_spec
+from lppa.reproduce.data import dataset_path, hidden_folder, load
+from lppa.running.display import Silent
+from lppa.running.launch import fork_context
+from lppa.running.prepare import make_blueprint
+from lppa.running.run import run_local
+
+# Long, as it is no part of the result: on a busy machine a peer may be slow.
+TIMEOUT = 900.0
+GRACE = 20.0  # seconds for clearing up
+DIVERGED = "training diverged"
+SCORES = ("mse_raw", "mse_clamped", "psnr", "ssim", "cosine", "label_accuracy")
+GUESSES = ("zeros", "mean", "start")
+GUESS_SCORES = ("mse_raw", "mse_clamped", "psnr")
+# What of a run's directory is not kept: weights and recorded messages take most of the room.
+BULKY = (".pt", ".log")
+
+Tell = Callable[[float], None]
+
+
+def run_cell(cell: Cell, out: Path, tell: Tell) -> dict[str, Any]:
+    """The result of a cell; its run's directory ends up in `out`/runs/<key>.
+
+    A run that diverges has a result, with what it reached until then; any other failure raises.
+    """
+    runs = hidden_folder(out / "runs")
+    began = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix=f"{cell.key}.part-", dir=runs))
+    try:
+        dataset = dataset_path(out / "data", cell.dataset, cell.rows)
+        settings = make_settings({**cell.told(), "dataset": dataset, "timeout": TIMEOUT})
+        blueprint = make_blueprint(settings, cell.nodes, cell.key)
+        attackers = () if cell.attack is None else (cell.attack.attacker,)
+        display = Telling(settings.rounds, tell)
+        summary = run_local(blueprint, folder, display, attackers=attackers)
+        result = training_result(summary, dataset)
+        if cell.attack is not None:
+            found = [] if result["status"] == "diverged" else attack(folder, cell.attack)
+            result["attacks"] = [attack_result(one) for one in found]
+            result["pictures"] = keep_pictures(cell, folder, found, out)
+        result["seconds"] = round(time.monotonic() - began, 2)
+        keep(folder, runs / cell.key)
+        return result
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Telling(Silent):
+    """Tells how far a run is, as a part of 1."""
+
+    def __init__(self, rounds: int, tell: Tell) -> None:
+        super().__init__(rounds)
+        self.tell, self.told = tell, 0.0
+
+    def progress(self, rounds: dict[int, int], alive: int) -> None:
+        part = min(rounds.values()) / self.rounds
+        if part >= self.told + 0.05:
+            self.told = part
+            self.tell(part)
+
+
+def training_result(summary: dict[str, Any], dataset: str) -> dict[str, Any]:
+    """What is kept of a run: the highest mean accuracy (the paper's), the last, and the curve."""
+    diverged = summary["status"] == "failed" and DIVERGED in summary["error"]
+    if summary["status"] == "interrupted":
+        raise KeyboardInterrupt
+    if summary["status"] not in ENDED and not diverged:
+        raise RunFailed(f"a run failed: {summary['error']}")
+    curve = [[row["round"], row["accuracy"]["mean"]] for row in summary["history"]]
+    data = load(dataset)
+    return {
+        "status": "diverged" if diverged else "completed",
+        "diverged_in": summary["round"] if diverged else None,
+        "best": max((accuracy for _, accuracy in curve), default=None),
+        "final": curve[-1][1] if curve else None,
+        "curve": curve,
+        "rows": [len(data.train), len(data.test)],
+    }
+
+
+def attack(folder: Path, how: Attack) -> list[dict[str, Any]]:
+    """What `lppa attack` prints, run in a process of its own that has PyTorch in memory already."""
+    said = folder / "attack"
+    argv = ["attack", str(folder), "--attack", ",".join(how.names), "--restarts", str(how.restarts)]
+    argv += ["--victim", ",".join(map(str, how.victims))]
+    argv += ["--rounds", ",".join(map(str, how.rounds)), "--json", "-q"]
+    process = fork_context().Process(target=forked_command, args=(argv, said))
+    process.start()
+    try:
+        process.join()
+    finally:
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+    if process.exitcode != 0:
+        words = said.with_suffix(".err").read_text().strip().splitlines() or ["no reason given"]
+        raise RunFailed(f"an attack failed: {words[-1].removeprefix('error: ')}")
+    return json.loads(said.with_suffix(".out").read_text())
+
+
+def forked_command(argv: list[str], said: Path) -> None:
+    """The life of a forked command; runs in the child."""
+    for suffix, descriptor in ((".out", 1), (".err", 2)):
+        with said.with_suffix(suffix).open("wb") as file:
+            os.dup2(file.fileno(), descriptor)
+    from lppa.cli import main
+
+    main(argv, prog_name="lppa")
+
+
+def attack_result(found: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of an attack: its scores, and what guesses without any message get.
+
+    Not every attack has every score: there is no PSNR for rows of a table.
+    """
+    score, guesses = found.get("score", {}), found.get("baselines", {})
+    return {
+        "attack": found["attack"],
+        "victim": found["victim"],
+        "round": found["round"],
+        **{name: score[name] for name in SCORES if name in score},
+        "guesses": {
+            name: {kind: guesses[name][kind] for kind in GUESS_SCORES if kind in guesses[name]}
+            for name in GUESSES
+            if name in guesses
+        },
+    }
+
+
+def keep_pictures(
+    cell: Cell, folder: Path, found: list[dict[str, Any]], out: Path
+) -> dict[str, str]:
+    """Each attack's picture of its first victim, for the first seed only: they take room."""
+    kept: dict[str, str] = {}
+    for one in found if cell.settings["seed"] == 1 else ():
+        if one.get("picture") and one["attack"] not in kept:
+            place = Path("pictures") / f"{cell.key}-{one['attack'].replace('/', '-')}.png"
+            picture = folder / "attacks" / Path(one["picture"]).name
+            write_atomically(out / place, picture.read_bytes())
+            kept[one["attack"]] = str(place)
+    return kept
+
+
+def keep(folder: Path, place: Path) -> None:
+    """Moves a finished run's directory to its place, without what takes most of the room."""
+    for path in folder.rglob("*"):
+        if path.suffix in BULKY and path.is_file():
+            path.unlink()
+    shutil.rmtree(place, ignore_errors=True)
+    folder.rename(place)
+
+
+def answer(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """Does what was asked for: a cell, or to see that the data for cells is there."""
+    out = Path(request["out"])
+    try:
+        if "data" in request:
+            for dataset, rows in request["data"]:
+                load(dataset_path(out / "data", dataset, None if rows is None else tuple(rows)))
+            return {"ready": True}
+        return {"result": run_cell(from_spec(request["cell"]), out, tell)}
+    except LppaError as error:
+        return {"error": str(error), "wrong_use": isinstance(error, WrongUse)}
+    except Exception as error:
+        traceback.print_exc()
+        return {"error": f"{type(error).__name__}: {error}", "wrong_use": False}
+
+
+def serve() -> None:
+    """The life of a worker."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    # Answers go where standard output went; what anybody else prints goes to standard error.
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def tell(**said: Any) -> None:
+        channel.write(json.dumps(said) + "\n")
+        channel.flush()
+
+    requests: queue.Queue[dict[str, Any] | None] = queue.Queue()
+    try:
+        threading.Thread(target=_listen, args=(requests,), daemon=True).start()
+        while (request := requests.get()) is not None:
+            tell(**answer(request, lambda part: tell(part=part)))
+    except (KeyboardInterrupt, BrokenPipeError):
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        end_group()
+
+
+def end_group() -> None:
+    """Ends this process and all that it started: a node that was just being forked, too."""
+    # Where the fork server listens: this is too sudden an end for Python to clear that up.
+    shutil.rmtree(util.get_temp_dir(), ignore_errors=True)
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+
+
+def _listen(requests: queue.Queue[dict[str, Any] | None]) -> None:
+    for line in sys.stdin:
+        requests.put(json.loads(line))
+    requests.put(None)
+    # The main thread may be in the middle of a run, or deaf for this while it clears one up.
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE)
+    end_group()
+
+
+def _interrupt(signum: int, frame: Any) -> None:
+    raise KeyboardInterrupt

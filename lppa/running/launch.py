@@ -1,0 +1,190 @@
+"""Starts local nodes as processes of their own, through a fork server that imported PyTorch once.
+
+What a node does is imported in the child alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import multiprocessing
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lppa.protocol.book import AddressBook
+from lppa.protocol.errors import LppaError, WrongUse
+from lppa.protocol.seeds import derive
+from lppa.protocol.settings import QUADRATICS, Settings
+from lppa.running.signals import postponed
+
+# The command module stands here too: a forked child runs its parent's main script once more.
+PRELOAD = ["lppa.node.preload", "lppa.cli"]
+GRACE = 5.0
+
+
+def warm_up() -> None:
+    """Starts the fork server; returns at once, while PyTorch is still being imported there."""
+    fork_context().set_forkserver_preload(PRELOAD)
+    # Until it has set up its own handling, a Ctrl-C would end it with a traceback. The tracker goes
+    # first: starting it, which the fork server would do, clears the mask.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def fork_context() -> multiprocessing.context.ForkServerContext:
+    """Where local processes are forked from."""
+    return multiprocessing.get_context("forkserver")
+
+
+def fork(target: Callable[..., None], given: tuple[Any, ...], noted: list[BaseProcess]) -> None:
+    """Starts a process and notes it."""
+    process = fork_context().Process(target=target, args=given)
+    with postponed():
+        process.start()
+        noted.append(process)
+
+
+def stop_fork_server() -> None:
+    """It would end with this process; stopped by hand, nothing outlives a command."""
+    stop = getattr(forkserver._forkserver, "_stop", None)
+    if stop is not None:
+        stop()
+
+
+def check_data(settings: Settings, nodes: int, seed: int) -> dict[str, Any] | None:
+    """Finds and splits the data once before any node is started; wrong use is told right here.
+
+    Costs little: what is prepared here is what the nodes will find in the cache. Returns how many
+    samples of each class every client has, None where there is no data.
+    """
+    if settings.dataset in QUADRATICS:
+        return None
+    # Imported late: runs without data do not need it.
+    from lppa.node import datasets
+
+    dataset = datasets.load_dataset(settings.dataset, settings.data_dir)
+    shares = datasets.split(settings.partition, dataset.train.y, nodes, derive(seed, "partition"))
+    if settings.model in ("cnn", "lenet") and len(dataset.shape) != 3:
+        raise WrongUse(f"--model {settings.model} needs images; for {settings.dataset} use mlp")
+    y, classes = dataset.train.y, dataset.classes
+    counts = [np.bincount(y[rows], minlength=classes).tolist() for rows in shares]
+    return {"classes": classes, "labels": counts}
+
+
+class LocalNodes:
+    """The node processes of a local run; none before `start`."""
+
+    def __init__(
+        self,
+        book: AddressBook,
+        secrets: Sequence[str | None],
+        folder: Path,
+        timeout: float,
+        attackers: Sequence[int] = (),
+    ) -> None:
+        self.folder = folder
+        self.calls = [
+            (book, node, secret, folder, timeout, node in attackers)
+            for node, secret in enumerate(secrets)
+        ]
+        self.processes: list[BaseProcess] = []
+
+    def start(self) -> None:
+        """Starts all; whoever calls this calls `end` too, also after an interruption."""
+        warm_up()
+        for call in self.calls:
+            fork(node_process, call, self.processes)
+
+    def deaths(self) -> dict[int, str]:
+        """Processes that have ended badly, and how."""
+        return {
+            node: describe_exit(process.exitcode) + self._last_words(node)
+            for node, process in enumerate(self.processes)
+            if process.exitcode not in (None, 0)
+        }
+
+    def _last_words(self, node: int) -> str:
+        """What a process said before it ended, from its output file."""
+        try:
+            lines = output_file(self.folder, node).read_text(errors="replace").splitlines()
+        except OSError:
+            return ""
+        return f" ({lines[-1].strip()})" if lines else ""
+
+    def end(self, patience: float = GRACE) -> None:
+        """Waits for all processes to end, then makes them; every one is reaped."""
+        self._wait(patience)
+        for number, seconds in ((signal.SIGTERM, GRACE), (signal.SIGKILL, math.inf)):
+            for process in self.processes:
+                if process.exitcode is None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process.pid, number)
+            self._wait(seconds)
+        for node, process in enumerate(self.processes):
+            process.close()
+            output = output_file(self.folder, node)
+            if output.exists() and output.stat().st_size == 0:
+                output.unlink()
+        self.processes = []
+
+    def _wait(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        for process in self.processes:
+            left = max(0.0, deadline - time.monotonic())
+            process.join(left if math.isfinite(left) else None)
+
+
+def describe_exit(code: int) -> str:
+    """An exit code in words."""
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"
+
+
+def output_file(folder: Path, node: int) -> Path:
+    """Where a local node's standard output and error go; kept only if anything was said."""
+    return folder / "nodes" / str(node) / "output.log"
+
+
+def node_process(
+    book: AddressBook, node: int, secret: str | None, folder: Path, timeout: float, attacks: bool
+) -> None:
+    """The life of a local node; runs in the child."""
+    # Ctrl-C in a terminal reaches the whole group; the coordinator decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    output = output_file(folder, node)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with output.open("wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    logging.getLogger("lppa").setLevel(logging.INFO)
+    # Imported late: only the child is a node.
+    from lppa.node.client import run_node
+
+    try:
+        run_node(book, node, secret, folder, timeout, record=attacks)
+    except Exception as error:
+        if not isinstance(error, LppaError):
+            traceback.print_exc()
+            sys.exit(1)
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()

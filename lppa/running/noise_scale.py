@@ -1,0 +1,170 @@
+"""How large noise has to be to hide an example, and how large it may be on a graph.
+
+Where nobody names β it follows from both: as much as hides, and no more than the models bear. What
+is hidden from whom exactly, the audit says.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lppa.coordinator.topology import Topology
+from lppa.protocol.settings import Settings
+from lppa.running.known_networks import known_network
+
+if TYPE_CHECKING:
+    from lppa.coordinator.plan import Blueprint
+
+WANTED = 40.0  # noise over an example's share of the gradient: twice what counts as hidden
+# Disagreement over the size of the weights that has cost no accuracy: all the time, and once.
+BEARABLE = 0.1
+BEARABLE_ONCE = 3.0
+PLAIN = 0.025  # the paper's β, where there is no example to hide
+LONGEST = 2000  # rounds after which no noise is followed further
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one example contributes to a gradient: its own over how many it shares it with."""
+
+    example_rms: float
+    examples: int
+
+    @property
+    def rms(self) -> float:
+        """The root mean square, over all parameters, of what is to be hidden."""
+        return self.example_rms / self.examples
+
+
+def examples_per_gradient(settings: Settings, rows: int) -> int:
+    """Among how many examples a client with so many rows shares out one round's gradient.
+
+    Where steps go through the data more than once, an example that was drawn more often than others
+    has a larger share.
+    """
+    rows = max(1, rows)
+    batch = min(settings.batch, rows)
+    if settings.batches == "same":
+        return batch
+    if settings.local_steps == "epoch":
+        return rows
+    drawn = batch * int(settings.local_steps)
+    return drawn // math.ceil(drawn / rows)
+
+
+def expected_share(settings: Settings, nodes: int, rows: int | None = None) -> Share | None:
+    """An example's share before a run, `rows` being those of the smallest client where known."""
+    network = known_network(settings)
+    if network is None:
+        return None
+    if rows is None and network.rows:
+        rows = network.rows // nodes
+    elif rows is None:
+        # Data of one's own has as many rows as it has: take it that there are enough for the steps
+        # that are asked for, and of a whole pass that it is one step.
+        steps = 1 if settings.local_steps == "epoch" else settings.local_steps
+        rows = settings.batch * steps
+    return Share(network.example_rms, examples_per_gradient(settings, rows))
+
+
+def noise_left(topology: Topology, rule: str) -> float:
+    """The least noise, in units of β, that hides a first gradient from a neighbour.
+
+    A neighbour knows the draws on its own edges. Clients of whom one neighbour knows all are left
+    out: no β hides them.
+    """
+    if rule != "lppa":
+        return math.sqrt(2.0)
+    unknown = set()
+    for node in range(topology.nodes):
+        edges = [*topology.in_neighbours(node), *topology.out_neighbours(node)]
+        unknown |= {len(edges) - edges.count(neighbour) for neighbour in edges}
+    return math.sqrt(2.0 * min(unknown - {0}, default=2))
+
+
+def disagreement(topology: Topology, W: np.ndarray, settings: Settings, steps: int) -> float:
+    """How far noise of scale β = 1 keeps models apart, per weight, if nothing else moves them.
+
+    Noise n that enters γ is in θ as k·K·λ·W^k n after k rounds. Where it enters in every round
+    these add up; where it enters at the start only, the worst round counts.
+    """
+    draws = np.zeros((topology.nodes, len(topology.edges)))
+    for k, (sender, receiver) in enumerate(topology.edges):
+        draws[sender, k], draws[receiver, k] = 1.0, -1.0
+    moved = W @ draws if settings.mixing == "adapt-then-combine" else draws
+    total = worst = 0.0
+    for k in range(1, LONGEST):
+        size = k**2 * float((moved**2).sum())
+        total, worst = total + size, max(worst, size)
+        if size <= 1e-6 * total:
+            break
+        moved = W @ moved
+    spread = total / settings.noise_every if settings.noise_every else worst
+    return steps * settings.lr * math.sqrt(2.0 * spread / topology.nodes)
+
+
+def local_steps(settings: Settings, nodes: int) -> int:
+    """Steps a round, as far as can be told before any data is seen."""
+    if settings.local_steps != "epoch":
+        return int(settings.local_steps)
+    network = known_network(settings)
+    return max(1, network.rows // nodes // settings.batch) if network else 1
+
+
+def largest_beta(settings: Settings, topology: Topology, W: np.ndarray) -> float:
+    """The β from which on noise that cancels keeps models so far apart that learning suffers."""
+    network = known_network(settings)
+    if settings.rule != "lppa" or network is None:
+        return math.inf
+    apart = disagreement(topology, W, settings, local_steps(settings, topology.nodes))
+    bearable = BEARABLE if settings.noise_every else BEARABLE_ONCE
+    return bearable * network.weight_rms / apart if apart else math.inf
+
+
+def choose_beta(
+    settings: Settings, topology: Topology, W: np.ndarray, rows: int | None = None
+) -> float:
+    """β where nobody named one: as large as hides an example, as far as the models bear it.
+
+    `rows` are those of the smallest client, where they are known: it hides the least.
+    """
+    share = expected_share(settings, topology.nodes, rows)
+    if share is None:
+        return PLAIN
+    hiding = enough_noise(share.rms, noise_left(topology, settings.rule))
+    return min(hiding, no_more_than(largest_beta(settings, topology, W)))
+
+
+def enough_noise(size: float, left: float) -> float:
+    """The scale that hides what has this size, if so many times the scale is left of it."""
+    return two_digits(WANTED * size / left)
+
+
+def scale_warnings(blueprint: Blueprint) -> list[str]:
+    """Says before a run that its noise is too large for its graph."""
+    settings = blueprint.settings
+    most = largest_beta(settings, blueprint.topology, blueprint.W)
+    if settings.beta <= most:
+        return []
+    return [
+        f"--beta {settings.beta:g} is {settings.beta / most:.2g} times what models bear on this "
+        "graph: it would keep them too far apart beside the size of their weights; to change that, "
+        f"use --beta {no_more_than(most):g} or less, fewer --local-steps or a denser --topology"
+    ]
+
+
+def two_digits(value: float) -> float:
+    """Rounded to what a person would write."""
+    return float(f"{value:.2g}")
+
+
+def no_more_than(value: float) -> float:
+    """The same, rounded down: for bounds."""
+    rounded = two_digits(value)
+    if rounded <= value:
+        return rounded
+    return two_digits(value - 0.05 * 10.0 ** math.floor(math.log10(value)))

@@ -1,0 +1,115 @@
+"""What a run leaves behind and shows while it goes on: its directory, event files, the display.
+
+One place that hears every report and passes it on; how each of them looks is not decided here.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from lppa.audit.assemble import RUN, Hidden, before_a_run
+from lppa.audit.document import audit_blueprint, warning_lines
+from lppa.coordinator.metrics import Collection, largest_example
+from lppa.coordinator.plan import Blueprint
+from lppa.protocol.messages import Metrics
+from lppa.report.tensorboard import EventWriter
+from lppa.report.write import write_report
+from lppa.running.display import Silent
+from lppa.running.health import examine
+from lppa.running.noise_scale import local_steps, scale_warnings
+from lppa.running.rundir import RunDirectory
+
+log = logging.getLogger("lppa.coordinator")
+
+
+class Records:
+    """All that hears of a run's progress."""
+
+    def __init__(
+        self, folder: Path, blueprint: Blueprint, display: Silent, tensorboard: bool
+    ) -> None:
+        self.directory = RunDirectory(folder, blueprint)
+        self.display = display
+        self.events = EventWriter(folder / "tensorboard") if tensorboard else None
+        self.verdict: list[str] = []
+        self.findings: list[str] = []
+        self.audit: dict[str, Any] = {}
+        self.before: Hidden | None = None
+        self.told: tuple[str, bool] | None = None
+
+    def begin(self, blueprint: Blueprint, partition: dict[str, Any] | None) -> None:
+        """What is known before the run: what it will not hide, and who has which data."""
+        rows = None if partition is None else min(map(sum, partition["labels"]))
+        self.before = before_a_run(blueprint.settings, blueprint.nodes, rows)
+        self._audit(blueprint, self.before)
+        if partition is not None:
+            self.directory.record("partition.json", partition)
+        self._warn(scale_warnings(blueprint))
+
+    def end(self, blueprint: Blueprint, collection: Collection) -> bool:
+        """What is known after the run: what it hid, and whether it is what it seems."""
+        settings = blueprint.settings
+        measured = largest_example(collection)
+        if measured is not None and self.before is not None:
+            # Few examples are looked at, and in few rounds: what they show may be more than was
+            # expected, but is no reason to expect less.
+            examples = self.before.examples
+            seen = Hidden(measured / examples, RUN, examples)
+            self._audit(blueprint, max(self.before, seen, key=lambda hide: hide.rms))
+        steps = settings.rounds * local_steps(settings, blueprint.nodes)
+        findings = examine(collection, settings, steps)
+        self._warn([finding.text for finding in findings])
+        return not any(finding.ill for finding in findings)
+
+    def _audit(self, blueprint: Blueprint, hide: Hidden | None) -> None:
+        """Writes the audit down; a verdict that was told already is not told again."""
+        self.audit = audit_blueprint(blueprint, hide)
+        self.directory.record("audit.json", self.audit)
+        grade = (self.audit["grade"], self.audit["bad"])
+        self.verdict = warning_lines(self.audit)
+        if grade != self.told:
+            self._say(self.verdict)
+        self.told = grade
+
+    def _warn(self, warnings: list[str]) -> None:
+        self.findings += warnings
+        self._say(warnings)
+
+    def _say(self, warnings: list[str]) -> None:
+        for warning in warnings:
+            self.display.say(f"warning: {warning}")
+
+    @property
+    def warnings(self) -> list[str]:
+        """All that is wrong, what is not hidden first."""
+        return [*self.verdict, *self.findings]
+
+    def metrics(self, node: int, metrics: Metrics) -> None:
+        """One node's report."""
+        self.directory.metrics(node, metrics)
+        if self.events is not None:
+            self.events.metrics(node, metrics.round, metrics.values)
+
+    def row(self, row: dict[str, Any]) -> None:
+        """An evaluation that all nodes have reported."""
+        self.directory.row(row)
+        self.display.row(row)
+        if self.events is not None:
+            self.events.row(row)
+
+    def close(self, summary: dict[str, Any]) -> None:
+        """Ends the record with its summary and its report."""
+        self.directory.close(summary)
+        if self.events is not None:
+            self.events.close()
+        report_on(self.directory.folder)
+
+
+def report_on(folder: Path) -> None:
+    """Writes a run's report; a run that has come to its end does not fail because of it."""
+    try:
+        write_report(folder)
+    except Exception as error:
+        log.warning("no report: %s", error)

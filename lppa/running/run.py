@@ -1,0 +1,148 @@
+"""A run as the coordinator lives it: bootstrap, watch, summary; alone or with local nodes.
+
+The commands are thin shells over `coordinate` and `run_local`.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lppa.coordinator.bootstrap import Roster, bootstrap
+from lppa.coordinator.metrics import ENDED, summarise
+from lppa.coordinator.plan import Blueprint
+from lppa.coordinator.watch import Watch
+from lppa.protocol.book import AddressBook, Peer
+from lppa.protocol.codec import COORDINATOR
+from lppa.protocol.errors import RunFailed
+from lppa.protocol.sockets import FAREWELL, Wire, new_keys
+from lppa.running.display import Silent
+from lppa.running.launch import GRACE, LocalNodes, check_data, warm_up
+from lppa.running.prepare import choose_noise
+from lppa.running.records import Records
+from lppa.running.signals import uninterrupted
+
+
+def coordinate(
+    book: AddressBook,
+    secret: str | None,
+    blueprint: Blueprint,
+    folder: Path,
+    display: Silent,
+    nodes: LocalNodes | None = None,
+    partition: dict[str, Any] | None = None,
+    tensorboard: bool = False,
+) -> dict[str, Any]:
+    """Coordinates one run to its end, whatever that is, and returns its summary.
+
+    Nodes that are given are started here, and ended.
+    """
+    began = time.monotonic()
+    wire = Wire(book, COORDINATOR, secret)
+    try:
+        inbox = wire.inbox()
+        records = Records(folder, blueprint, display, tensorboard)
+        roster = Roster(inbox, book.run, blueprint.nodes)
+        seconds = {"total": 0.0, "start": 0.0}
+        watch = Watch(
+            roster,
+            blueprint.plan,
+            blueprint.settings.timeout,
+            lambda: nodes.deaths() if nodes else {},
+        )
+        outcome: dict[str, Any] = {"status": "interrupted", "round": 0}
+        last_words = "the run was interrupted"
+        try:
+            records.begin(blueprint, partition)
+            if nodes is not None:
+                nodes.start()
+            bootstrap(
+                roster,
+                blueprint,
+                blueprint.settings.timeout,
+                display.waiting,
+                lambda: check_alive(watch),
+            )
+            seconds["start"] = time.monotonic() - began
+            watch.heard = time.monotonic()
+            watch.follow(records.metrics, records.row, display.progress)
+            sound = records.end(blueprint, watch.collection)
+            outcome = {"status": "completed" if sound else "doubtful"}
+        except RunFailed as error:
+            last_words = str(error)
+            where = {"node": error.node, "round": error.round}
+            outcome = {"status": "failed", "error": last_words, **where}
+        except KeyboardInterrupt:
+            outcome["round"] = min(watch.rounds.values())
+        except Exception as error:
+            last_words = f"the coordinator failed: {error!r}"
+            outcome = {"status": "failed", "error": last_words}
+            raise
+        finally:
+            with uninterrupted():
+                if outcome["status"] not in ENDED:
+                    roster.stop_all(last_words)
+                display.close()
+                if nodes is not None:
+                    # Nodes that have not said hello yet cannot hear that it is over.
+                    nodes.end(patience=GRACE if seconds["start"] else 0.0)
+                seconds["total"] = time.monotonic() - began
+                summary = summarise(
+                    blueprint,
+                    watch.collection,
+                    outcome,
+                    min(watch.rounds.values()),
+                    seconds,
+                    records.audit,
+                    records.warnings,
+                )
+                records.close(summary)
+    finally:
+        wire.close(FAREWELL)
+    return summary
+
+
+def check_alive(watch: Watch) -> None:
+    """A local node that ends before the run has begun will never come."""
+    for node, how in watch.deaths().items():
+        raise RunFailed(f"node {node} {how} before the run began", node=node, round=0)
+
+
+def run_local(
+    blueprint: Blueprint,
+    folder: Path,
+    display: Silent,
+    secure: bool = False,
+    attackers: Sequence[int] = (),
+    tensorboard: bool = False,
+) -> dict[str, Any]:
+    """A run with all nodes on this machine, over sockets in a private folder.
+
+    Attackers follow the protocol like all others, and record what they send and receive.
+    """
+    warm_up()
+    partition = check_data(blueprint.settings, blueprint.nodes, blueprint.seed)
+    if partition is not None:
+        blueprint = choose_noise(blueprint, min(map(sum, partition["labels"])))
+    private = Path(tempfile.mkdtemp(prefix="lppa-"))
+    try:
+        book, keys = local_book(blueprint.nodes, private, secure)
+        timeout = blueprint.settings.timeout
+        nodes = LocalNodes(book, keys[:-1], folder.resolve(), timeout, attackers)
+        return coordinate(book, keys[-1], blueprint, folder, display, nodes, partition, tensorboard)
+    finally:
+        with uninterrupted():
+            shutil.rmtree(private, ignore_errors=True)
+
+
+def local_book(nodes: int, private: Path, secure: bool) -> tuple[AddressBook, list[str]]:
+    """An address book of sockets in a folder, and the secret keys, the coordinator's last."""
+    keys = [new_keys() for _ in range(nodes + 1)]
+    peers = [Peer(f"ipc://{private}/{i}", key.public) for i, key in enumerate(keys)]
+    book = AddressBook(secrets.token_hex(8), peers[-1], tuple(peers[:-1]), secure)
+    return book, [key.secret for key in keys]

@@ -1,0 +1,217 @@
+"""Cells, their keys, and the file that keeps what is finished."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.settings import Settings, make_settings
+from lppa.reproduce.cells import Store, from_spec, read_results
+from lppa.reproduce.experiments import (
+    DP,
+    DP_EVERY_ROUND,
+    DSGT,
+    EXPERIMENTS,
+    LPPA,
+    RULES,
+    Plan,
+    all_cells,
+)
+from lppa.reproduce.pool import Room, next_cell
+from lppa.reproduce.sizes import FULL, QUICK, READINGS, TINY
+
+PLAN = Plan(FULL, "paper", (1, 2, 3), ("mnist", "adult"))
+
+
+def plans():
+    return [
+        Plan(size, reading, (1, 2), ("mnist",)) for size in (FULL, QUICK) for reading in READINGS
+    ]
+
+
+def test_the_key_of_a_cell_stays_the_same_from_version_to_version():
+    # Changes only with the work itself: finished results are found by it.
+    assert PLAN.training("mnist", LPPA, 1).key == "mnist-iid-lppa-seed1-a2d080e5ea"
+    one_step = Plan(FULL, "one-update", (1,), ("mnist",)).training("mnist", LPPA, 1)
+    assert one_step.key == "mnist-iid-lppa-seed1-213058616d"
+    assert PLAN.attacked("mnist", LPPA, 1).key == "mnist-iid-lppa-attacked-seed1-fd0de26436"
+
+
+def test_a_cell_survives_the_way_to_its_worker():
+    for cell in all_cells(PLAN, list(EXPERIMENTS)):
+        assert from_spec(cell.spec()) == cell
+        assert from_spec(cell.spec()).key == cell.key
+
+
+def keys_of(plan, attacked, names=tuple(EXPERIMENTS)):
+    cells = all_cells(plan, names)
+    return {cell.key for cell in cells if (cell.attack is not None) == attacked}
+
+
+def test_sizes_and_readings_never_share_a_training_run():
+    # The one figure that sets the local updates itself is the same in the two stable readings.
+    names = [name for name in EXPERIMENTS if name != "fig-local-epoch"]
+    keys = [keys_of(plan, attacked=False, names=names) for plan in plans()]
+    assert len(set.union(*keys)) == sum(map(len, keys))
+
+
+def test_readings_share_all_attacks_and_sizes_share_none():
+    one, other = (
+        [keys_of(Plan(size, reading, (1, 2), ("mnist",)), attacked=True) for reading in READINGS]
+        for size in (FULL, QUICK)
+    )
+    assert one[0] == one[1] == one[2]
+    assert other[0] == other[1] == other[2]
+    assert not one[0] & other[0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        PLAN.training("mnist", LPPA, 2),
+        PLAN.training("mnist", LPPA, 1, "quantity:0.5"),
+        PLAN.training("mnist", LPPA, 1, nodes=10),
+        PLAN.training("mnist", LPPA, 1, beta=0.5),
+        PLAN.training("mnist", DP, 1),
+        PLAN.training("fmnist", LPPA, 1),
+        dataclasses.replace(PLAN.training("mnist", LPPA, 1), rows=(1500, 500)),
+    ],
+)
+def test_whatever_changes_a_result_changes_the_key(other):
+    assert other.key != PLAN.training("mnist", LPPA, 1).key
+
+
+def test_the_noise_s_scale_does_not_make_another_run_of_the_rule_without_noise():
+    assert PLAN.training("mnist", DSGT, 1, beta=0.5).key == PLAN.training("mnist", DSGT, 1).key
+
+
+def test_experiments_share_what_they_have_in_common():
+    table = {cell.key for cell in EXPERIMENTS["table1"](PLAN)}
+    assert {cell.key for cell in EXPERIMENTS["fig-training"](PLAN)} <= table
+    attacks = {cell.key for cell in EXPERIMENTS["table2"](PLAN)}
+    assert {cell.key for cell in EXPERIMENTS["fig-dlg-images"](PLAN)} <= attacks
+
+
+@pytest.mark.parametrize("plan", [*plans(), Plan(TINY, "paper", (1,), ("digits",))])
+def test_every_cell_can_be_run(plan):
+    for cell in all_cells(plan, list(EXPERIMENTS)):
+        settings = make_settings({**cell.told(), "dataset": cell.dataset})
+        if cell.attack is not None:
+            assert settings.batch == 1
+            assert settings.reveal_batches
+            assert settings.rounds > max(cell.attack.rounds) + 1
+            assert cell.attack.attacker < cell.nodes
+            assert cell.attack.attacker not in cell.attack.victims
+
+
+@pytest.mark.parametrize("plan", [*plans(), Plan(TINY, "paper", (1,), ("digits", "adult"))])
+def test_no_default_has_a_say_in_a_cell(plan):
+    # Where data lies and on what it is computed is the machine's; clipping is off unless asked for.
+    elsewhere = {"dataset", "timeout", "data_dir", "device", "clip"}
+    names = {field.name for field in dataclasses.fields(Settings)} - elsewhere
+    for cell in all_cells(plan, list(EXPERIMENTS)):
+        assert set(cell.told()) == names
+        assert cell.told().items() >= cell.settings.items()
+        assert make_settings(cell.told()).beta != "auto"
+
+
+@pytest.mark.parametrize("variant", [DSGT, DP, LPPA])
+def test_the_paper_s_cells_are_the_paper_s(variant):
+    """Word for word, and not by way of the preset."""
+    expected = {
+        **{"normalize": False, "init": "independent", "mixing": "combine-then-adapt"},
+        **{"weights": "random", "lr": 0.05, "lr_decay": 0.0, "batch": 256, "rounds": 50},
+        **{
+            "local_steps": "epoch",
+            "topology": "full",
+            "finish": 0,
+            "noise_every": 0,
+            "beta": 0.025,
+        },
+        **{"noise_exchange": "tensor", "noise": "laplace", "beta": 0.025, "beta_own": 0.0},
+        **{"batches": "next", "dtype": "float32", "partition": "iid"},
+    }
+    told = PLAN.training("mnist", variant, 1).told()
+    assert told.items() >= expected.items()
+    told = PLAN.attacked("mnist", variant, 1).told()
+    fewer = {"batch": 1, "local_steps": 1, "rounds": 2}
+    assert told.items() >= (expected | fewer).items()
+    told = PLAN.training("mnist", DP_EVERY_ROUND, 1).told()
+    assert (told["noise_every"], told["beta"]) == (1, 0.025)
+
+
+def test_the_paper_s_reading_is_the_preset():
+    told = PLAN.training("mnist", LPPA, 1).settings
+    expected = make_settings(READINGS["paper"], {"dataset": "mnist"})
+    given = make_settings(told, {"dataset": "mnist"})
+    same = ("eval_every", "eval_samples", "seed")
+    assert dataclasses.replace(given, **{n: getattr(expected, n) for n in same}) == expected
+
+
+def test_within_a_seed_the_rules_differ_in_the_rule_and_its_noise_only():
+    told = [dict(PLAN.training("mnist", variant, 1).settings) for variant in RULES]
+    for settings in told:
+        for name in ("rule", "beta", "noise", "noise_every", "noise_exchange"):
+            settings.pop(name, None)
+    assert told[0] == told[1] == told[2]
+
+
+def test_a_seed_is_finished_before_the_next_is_begun():
+    seeds = [
+        c.settings["seed"] for c in all_cells(PLAN, ["table1"]) if not c.settings.get("noise_every")
+    ]
+    assert seeds == sorted(seeds)
+
+
+def test_what_is_kept_is_there_for_the_next_process(tmp_path):
+    cell = PLAN.training("mnist", LPPA, 1)
+    with Store(tmp_path / "cells.jsonl") as store:
+        store.add(cell, {"best": 0.5})
+    assert read_results(tmp_path / "cells.jsonl") == {cell.key: {"best": 0.5}}
+
+
+@pytest.mark.parametrize("cut", [1, 20, 200])
+def test_a_line_that_was_cut_off_is_forgotten(tmp_path, cut):
+    path = tmp_path / "cells.jsonl"
+    first, second = (PLAN.training("mnist", LPPA, seed) for seed in (1, 2))
+    with Store(path) as store:
+        store.add(first, {"best": 0.5})
+        store.add(second, {"best": 0.6})
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert read_results(path) == {first.key: {"best": 0.5}}
+    with Store(path) as store:
+        assert store.results == {first.key: {"best": 0.5}}
+        store.add(second, {"best": 0.7})
+    assert read_results(path) == {first.key: {"best": 0.5}, second.key: {"best": 0.7}}
+
+
+def test_a_line_in_the_middle_that_is_no_cell_is_told(tmp_path):
+    path = tmp_path / "cells.jsonl"
+    path.write_text('{"key": "a", "result": {}}\nnonsense\n{"key": "b", "result": {}}\n')
+    with pytest.raises(WrongUse, match="line 2"):
+        read_results(path)
+
+
+def test_two_processes_do_not_work_in_the_same_place(tmp_path):
+    with Store(tmp_path / "cells.jsonl"), pytest.raises(WrongUse, match="another"):
+        Store(tmp_path / "cells.jsonl")
+
+
+def test_runs_take_two_cores_and_attacks_one():
+    run, other, attack = (
+        PLAN.training("mnist", LPPA, 1),
+        PLAN.training("mnist", DP, 1),
+        PLAN.attacked("mnist", LPPA, 1),
+    )
+    two_cores = Room(cells=2, runs=1)
+    assert next_cell([run, attack], [], two_cores) is run
+    assert next_cell([other, attack], [run], two_cores) is attack
+    assert next_cell([other], [run], two_cores) is None
+    assert next_cell([other], [attack], two_cores) is other
+    assert next_cell([other], [run], Room(cells=4, runs=2)) is other
+    assert next_cell([], [], two_cores) is None
+    assert two_cores.workers([run, other]) == 1
+    assert two_cores.workers([run, attack, attack]) == 2
+    assert two_cores.workers([attack]) == 1
