@@ -35,7 +35,7 @@ class Knowledge:
     attackers: set[int]
     steps: int  # local steps a round
     W: np.ndarray | None = None
-    states: dict[tuple[int, int], tuple[Tensor, Tensor]] = field(default_factory=dict)
+    states: dict[tuple[int, int], dict[str, Tensor]] = field(default_factory=dict)
     noise: dict[tuple[int, int, int], Tensor] = field(default_factory=dict)
     seeds: dict[tuple[int, int], bytes] = field(default_factory=dict)
 
@@ -48,7 +48,8 @@ class Knowledge:
         """(θ, γ) that a node sent in round t."""
         if (node, t) not in self.states:
             raise WrongUse(f"the attackers heard nothing from node {node} in round {t}")
-        return self.states[node, t]
+        vectors = self.states[node, t]
+        return vectors["theta"], vectors["gamma"]
 
     def heard(self, t: int) -> list[int]:
         """The nodes whose state of round t is known, the attackers' own included."""
@@ -66,7 +67,7 @@ class Knowledge:
         """The noise on an edge in round t, where it is known."""
         edge = (sender, receiver)
         if (*edge, t) not in self.noise and edge in self.seeds and self.noise_due(t):
-            settings, (theta, _) = self.settings, next(iter(self.states.values()))
+            settings, theta = self.settings, next(iter(self.states.values()))["theta"]
             expander = Expander(settings.noise, settings.beta, len(theta))
             expanded = torch.from_numpy(expander.expand(self.seeds[edge], t))
             self.noise[sender, receiver, t] = expanded.to(theta.dtype)
@@ -131,7 +132,8 @@ def _node_of(path: Path) -> int:
 def _take(known: Knowledge, me: int, direction: str, peer: int, message: object) -> None:
     sender, receiver = (me, peer) if direction == "out" else (peer, me)
     if isinstance(message, State):
-        known.states[sender, message.round] = (_tensor(message.theta), _tensor(message.gamma))
+        vectors = {name: _tensor(array) for name, array in message.vectors.items()}
+        known.states[sender, message.round] = vectors
     elif isinstance(message, Noise):
         known.noise[sender, receiver, message.round] = _tensor(message.delta)
     elif isinstance(message, Seed):
