@@ -36,7 +36,4 @@ class Batches:
 
     @lru_cache(maxsize=1)  # noqa: B019 - one order, which goes with the client
     def _order(self, number: int) -> np.ndarray:
-        drawn = stream(self.seed, "batches", self.node)
-        for _ in range(number):
-            drawn.permutation(self.rows)
-        return drawn.permutation(self.rows)
+        return stream(self.seed, "batches", self.node, number).permutation(self.rows)

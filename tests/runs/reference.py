@@ -46,8 +46,19 @@ def reference(blueprint):
             total[receiver] -= delta(sender, receiver, t)
         return total
 
+    def d_sgd(theta):
+        for t in range(s.rounds):
+            noised = theta + noise(t)
+            at = W @ noised if s.mixing == "adapt-then-combine" else noised
+            theta = W @ noised - steps * lams[t] * gradients(at, 0.0, lams[t], t)
+        for t in range(s.rounds, s.rounds + s.finish):
+            theta = W @ (theta + noise(t) if t == s.rounds else theta)
+        return theta
+
     theta = torch.stack([learner.start() for learner in learners])
     lams = [s.lr / (1 + s.lr_decay * t) for t in range(s.rounds + 1)]
+    if s.rule == "dsgd":
+        return d_sgd(theta), None
     g = gradients(theta, 0.0, lams[0], 0)
     gamma = g.clone()
     for t in range(s.rounds):

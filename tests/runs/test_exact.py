@@ -22,13 +22,15 @@ from lppa.running.prepare import make_blueprint
 def assert_equals_reference(run):
     assert run.summary["status"] == "completed", run.summary
     for name, expected in zip(("theta", "gamma"), reference(run.blueprint), strict=True):
+        if expected is None:
+            continue
         error = (run.final(name) - expected).norm() / expected.norm()
         assert error < 1e-9, (name, float(error))
 
 
 @pytest.mark.parametrize("local_steps", [1, 3])
 @pytest.mark.parametrize("topology", ["full", "directed-ring", "irregular"])
-@pytest.mark.parametrize("rule", ["dsgt", "dp", "lppa"])
+@pytest.mark.parametrize("rule", ["dsgt", "dp", "lppa", "dsgd"])
 def test_five_processes_end_where_the_reference_ends(
     local_run, irregular, rule, topology, local_steps
 ):
