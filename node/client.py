@@ -18,6 +18,7 @@ import torch
 
 from lppa.models.problem import Problem
 from lppa.node.algorithm import LocalSteps, aggregate
+from lppa.node.blame import blame
 from lppa.node.device import choose_device
 from lppa.node.expansion import Expander
 from lppa.node.join import join
@@ -134,7 +135,9 @@ class reported_failures:
         if isinstance(error, RunFailed):
             waited_for = -1 if error.node is None else error.node
             at = self.round if error.round is None else error.round
-        reason = str(error) if isinstance(error, LppaError) else f"{kind.__name__}: {error}"
+        reason = str(error)
+        if not isinstance(error, LppaError):
+            reason = blame(error) or f"{kind.__name__}: {error}"
         if isinstance(error, KeyboardInterrupt):
             reason = "it was interrupted"
         log.error("stopping in round %d: %s", at, reason)

@@ -153,10 +153,10 @@ class DataLearner:
             "metrics": figures,
             "chance": self.chance if right is not None else None,
             "dead": dead_share(self.model.module, some),
-            "example_rms": self._example_rms(theta, step),
+            "example_rms": self.example_rms(theta, step),
         }
 
-    def _example_rms(self, theta: Tensor, step: int) -> float:
+    def example_rms(self, theta: Tensor, step: int) -> float:
         """The largest root mean square of single gradients, over a few examples of a batch."""
         learned, module = self.model.learned, self.model.module
         training = module.training

@@ -53,7 +53,7 @@ def rule(name: str, noise: str = "none") -> Callable[[type], type]:
         update.noised = getattr(update, "noised", update.travels[0])
         update.scalars = getattr(update, "scalars", ())
         RULES[OWN + name] = Rule(update, noise)
-        update.rule_name = OWN + name
+        update.rule_name, update.rule_noise = OWN + name, noise
         return update
 
     return register

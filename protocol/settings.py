@@ -64,7 +64,8 @@ class Settings:
         None,
         "digits (embedded), mnist, fmnist, cifar10, adult, rcv1, covtype, a .npz file, or the "
         "quadratic problem: quadratic, quadratic-shared.  [default: digits]",
-        pattern=r"digits|f?mnist|cifar10|adult|rcv1|covtype|.+\.npz|quadratic(-shared)?",
+        pattern=r"digits|f?mnist|cifar10|adult|rcv1|covtype|.+\.npz|quadratic(-shared)?|"
+        rf"{OWN}.+",
         allowed="digits, mnist, fmnist, cifar10, adult, rcv1, covtype, quadratic, quadratic-shared "
         "or a .npz file",
     )
@@ -83,7 +84,7 @@ class Settings:
     model: str | None = option(
         None,
         "Network.  [default: cnn for images, mlp for tables]",
-        choices=("cnn", "mlp", "lenet", "quadratic"),
+        choices=("cnn", "mlp", "lenet", "quadratic", "own"),
     )
     batch: int = option(64, "Samples in one gradient.", kind=int, least=1)
     batches: str = option(

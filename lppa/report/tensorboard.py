@@ -13,21 +13,28 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.messages import Metrics
 from lppa.report.record import PHASES
 from lppa.report.values import mapping, number
+from lppa.running.listener import Listener
 
 log = logging.getLogger("lppa.coordinator")
 
 PLAIN = ("loss", "consensus", "conservation", "noise_to_gradient")
 
 
-class EventWriter:
+class EventWriter(Listener):
     """Writes a run's scalars by round. A disk that fails costs the events, never the run."""
 
     def __init__(self, folder: Path) -> None:
-        from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.summary.writer.record_writer import RecordWriter
-
+        try:
+            from tensorboard.compat.proto.event_pb2 import Event
+            from tensorboard.summary.writer.record_writer import RecordWriter
+        except ImportError:
+            raise WrongUse(
+                "--tensorboard needs TensorBoard: pip install 'lppa[tensorboard]'"
+            ) from None
         self.seconds: dict[int, dict[int, Mapping[str, Any]]] = {}
         self.records: RecordWriter | None = None
         name = f"events.out.tfevents.{int(time.time()):010d}.lppa.{os.getpid()}"
@@ -38,9 +45,10 @@ class EventWriter:
             log.warning("no events for TensorBoard: %s", error)
         self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
 
-    def metrics(self, node: int, round: int, values: Mapping[str, Any]) -> None:
+    def metrics(self, node: int, metrics: Metrics) -> None:
         """One client's report: only its seconds are kept, until the round is complete."""
-        self.seconds.setdefault(round, {})[node] = mapping(values.get("seconds"))
+        spent = mapping(metrics.values.get("seconds"))
+        self.seconds.setdefault(metrics.round, {})[node] = spent
 
     def row(self, row: Mapping[str, Any]) -> None:
         """An evaluation that all clients have reported; it is on disk when this returns."""
@@ -54,7 +62,7 @@ class EventWriter:
         event = Event(wall_time=time.time(), step=row["round"], summary=Summary(value=values))
         self._write(event)
 
-    def close(self) -> None:
+    def close(self, summary: Mapping[str, Any]) -> None:
         """Ends the file."""
         if self.records is not None:
             self._guarded(self.records.close)

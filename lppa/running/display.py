@@ -6,28 +6,14 @@ import sys
 from typing import Any
 
 from lppa.protocol.names import name_all
+from lppa.running.listener import Listener
 
 
-class Silent:
-    """Shows nothing; the interface of a display."""
+class Silent(Listener):
+    """Shows nothing."""
 
     def __init__(self, rounds: int = 0) -> None:
         self.rounds = rounds
-
-    def waiting(self, missing: tuple[int, ...]) -> None:
-        """Nodes that are not there yet; called often."""
-
-    def say(self, text: str) -> None:
-        """A line for the person: a warning."""
-
-    def row(self, row: dict[str, Any]) -> None:
-        """An evaluation that all nodes have reported."""
-
-    def progress(self, rounds: dict[int, int], alive: int) -> None:
-        """The round that each node has reached; called often."""
-
-    def close(self) -> None:
-        """Gives the terminal back."""
 
 
 class Warnings(Silent):
@@ -96,7 +82,7 @@ class Live(Silent):
             figures=f"{self.figures}  {alive} nodes",
         )
 
-    def close(self) -> None:
+    def close(self, summary: dict[str, Any]) -> None:
         self.bar.stop()
 
 

@@ -5,25 +5,8 @@ Measured once, with `scripts/measure_networks.py`; a run measures its own and do
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from lppa.models.sizes import Network
 from lppa.protocol.settings import QUADRATICS, Settings
-
-
-@dataclass(frozen=True)
-class Network:
-    """A network on a data set: how large it is, and how large the gradient of one example gets.
-
-    `example_rms` is the root mean square over all parameters of a single example's gradient, the
-    largest that was seen while training, in whole runs too; `weight_rms` that of the weights after
-    800 steps.
-    """
-
-    parameters: int
-    rows: int
-    example_rms: float
-    weight_rms: float
-
 
 NETWORKS: dict[tuple[str, str], Network] = {
     ("digits", "cnn"): Network(6_090, 1_438, 0.85, 0.10),
@@ -39,6 +22,11 @@ NETWORKS: dict[tuple[str, str], Network] = {
     ("covtype", "mlp"): Network(15_426, 435_762, 0.12, 0.069),
     ("rcv1", "mlp"): Network(6_054_722, 1_000, 0.005, 0.0037),
 }
+
+
+def is_known(settings: Settings) -> bool:
+    """Whether the table has the network of these settings."""
+    return (settings.dataset, settings.model) in NETWORKS
 
 
 def known_network(settings: Settings) -> Network | None:

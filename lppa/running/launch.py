@@ -14,23 +14,18 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from lppa.protocol.book import AddressBook
-from lppa.protocol.errors import LppaError, WrongUse
-from lppa.protocol.seeds import derive
-from lppa.protocol.settings import QUADRATICS, Settings
+from lppa.protocol.errors import LppaError
+from lppa.running.launcher import GRACE
 from lppa.running.signals import postponed
 
-# The command module stands here too: a forked child runs its parent's main script once more.
-PRELOAD = ["lppa.node.preload", "lppa.cli"]
-GRACE = 5.0
+PRELOAD = ["lppa.node.preload"]
 
 
 def warm_up() -> None:
@@ -54,9 +49,29 @@ def fork_context() -> multiprocessing.context.ForkServerContext:
 def fork(target: Callable[..., None], given: tuple[Any, ...], noted: list[BaseProcess]) -> None:
     """Starts a process and notes it."""
     process = fork_context().Process(target=target, args=given)
-    with postponed():
+    with postponed(), main_hidden():
         process.start()
         noted.append(process)
+
+
+@contextlib.contextmanager
+def main_hidden() -> Iterator[None]:
+    """Keeps a child from running its parent's main script once more.
+
+    Nothing of ours is in it, and a script that calls us at its top level would start a run in every
+    node.
+    """
+    main = sys.modules["__main__"]
+    kept = {name: vars(main)[name] for name in ("__file__", "__spec__") if name in vars(main)}
+    for name in kept:
+        setattr(main, name, None)
+    if "__file__" in kept:
+        del main.__file__
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            setattr(main, name, value)
 
 
 def stop_fork_server() -> None:
@@ -64,26 +79,6 @@ def stop_fork_server() -> None:
     stop = getattr(forkserver._forkserver, "_stop", None)
     if stop is not None:
         stop()
-
-
-def check_data(settings: Settings, nodes: int, seed: int) -> dict[str, Any] | None:
-    """Finds and splits the data once before any node is started; wrong use is told right here.
-
-    Costs little: what is prepared here is what the nodes will find in the cache. Returns how many
-    samples of each class every client has, None where there is no data.
-    """
-    if settings.dataset in QUADRATICS:
-        return None
-    # Imported late: runs without data do not need it.
-    from lppa.node import datasets
-
-    dataset = datasets.load_dataset(settings.dataset, settings.data_dir)
-    shares = datasets.split(settings.partition, dataset.train.y, nodes, derive(seed, "partition"))
-    if settings.model in ("cnn", "lenet") and len(dataset.shape) != 3:
-        raise WrongUse(f"--model {settings.model} needs images; for {settings.dataset} use mlp")
-    y, classes = dataset.train.y, dataset.classes
-    counts = [np.bincount(y[rows], minlength=classes).tolist() for rows in shares]
-    return {"classes": classes, "labels": counts}
 
 
 class LocalNodes:
@@ -96,10 +91,11 @@ class LocalNodes:
         folder: Path,
         timeout: float,
         attackers: Sequence[int] = (),
+        code: Path | None = None,
     ) -> None:
         self.folder = folder
         self.calls = [
-            (book, node, secret, folder, timeout, node in attackers)
+            (book, node, secret, folder, timeout, node in attackers, code)
             for node, secret in enumerate(secrets)
         ]
         self.processes: list[BaseProcess] = []
@@ -162,9 +158,15 @@ def output_file(folder: Path, node: int) -> Path:
 
 
 def node_process(
-    book: AddressBook, node: int, secret: str | None, folder: Path, timeout: float, attacks: bool
+    book: AddressBook,
+    node: int,
+    secret: str | None,
+    folder: Path,
+    timeout: float,
+    attacks: bool,
+    code: Path | None,
 ) -> None:
-    """The life of a local node; runs in the child."""
+    """The life of a local node; runs in the child. `code` holds what the run brings itself."""
     # Ctrl-C in a terminal reaches the whole group; the coordinator decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -175,13 +177,18 @@ def node_process(
         os.dup2(file.fileno(), 2)
     logging.getLogger("lppa").setLevel(logging.INFO)
     # Imported late: only the child is a node.
+    from lppa.node.blame import blame
     from lppa.node.client import run_node
+    from lppa.own_code import unpack
 
     try:
-        run_node(book, node, secret, folder, timeout, record=attacks)
+        problem = None if code is None else unpack(code.read_bytes()).made()
+        run_node(book, node, secret, folder, timeout, record=attacks, problem=problem)
     except Exception as error:
         if not isinstance(error, LppaError):
             traceback.print_exc()
+            # The last line is what the coordinator shows, if it hears nothing else.
+            print(blame(error) or f"{type(error).__name__}: {error}", file=sys.stderr)
             sys.exit(1)
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)

@@ -13,11 +13,11 @@ from lppa.audit.assemble import RUN, Hidden, before_a_run
 from lppa.audit.document import audit_blueprint, warning_lines
 from lppa.coordinator.metrics import Collection, largest_example
 from lppa.coordinator.plan import Blueprint
-from lppa.protocol.messages import Metrics
 from lppa.report.tensorboard import EventWriter
 from lppa.report.write import write_report
-from lppa.running.display import Silent
+from lppa.running.facts import Facts
 from lppa.running.health import examine
+from lppa.running.listener import Listener, Listeners
 from lppa.running.noise_scale import local_steps, scale_warnings
 from lppa.running.rundir import RunDirectory
 
@@ -25,27 +25,32 @@ log = logging.getLogger("lppa.coordinator")
 
 
 class Records:
-    """All that hears of a run's progress."""
+    """What is known of a run, from before it begins to its end; all that listens hears of it."""
 
     def __init__(
-        self, folder: Path, blueprint: Blueprint, display: Silent, tensorboard: bool
+        self, folder: Path, blueprint: Blueprint, listener: Listener, tensorboard: bool
     ) -> None:
         self.directory = RunDirectory(folder, blueprint)
-        self.display = display
-        self.events = EventWriter(folder / "tensorboard") if tensorboard else None
+        events = [EventWriter(folder / "tensorboard")] if tensorboard else []
+        self.listener = Listeners(self.directory, *events, listener)
         self.verdict: list[str] = []
         self.findings: list[str] = []
         self.audit: dict[str, Any] = {}
         self.before: Hidden | None = None
         self.told: tuple[str, bool] | None = None
 
-    def begin(self, blueprint: Blueprint, partition: dict[str, Any] | None) -> None:
+    def begin(self, blueprint: Blueprint, facts: Facts | None) -> None:
         """What is known before the run: what it will not hide, and who has which data."""
-        rows = None if partition is None else min(map(sum, partition["labels"]))
-        self.before = before_a_run(blueprint.settings, blueprint.nodes, rows)
+        rows = None if facts is None else min(facts.rows)
+        self.before = before_a_run(blueprint.settings, blueprint.nodes, rows, blueprint.network)
         self._audit(blueprint, self.before)
-        if partition is not None:
-            self.directory.record("partition.json", partition)
+        if facts is not None and facts.labels is not None:
+            self.directory.record("partition.json", facts.partition())
+        if facts is not None and facts.averages:
+            self.listener.say(
+                f"note: the {facts.averages} running averages of this network (BatchNorm's and "
+                "the like) are part of θ: averaged, tracked and hidden like its weights"
+            )
         self._warn(scale_warnings(blueprint))
 
     def end(self, blueprint: Blueprint, collection: Collection) -> bool:
@@ -79,31 +84,16 @@ class Records:
 
     def _say(self, warnings: list[str]) -> None:
         for warning in warnings:
-            self.display.say(f"warning: {warning}")
+            self.listener.say(f"warning: {warning}")
 
     @property
     def warnings(self) -> list[str]:
         """All that is wrong, what is not hidden first."""
         return [*self.verdict, *self.findings]
 
-    def metrics(self, node: int, metrics: Metrics) -> None:
-        """One node's report."""
-        self.directory.metrics(node, metrics)
-        if self.events is not None:
-            self.events.metrics(node, metrics.round, metrics.values)
-
-    def row(self, row: dict[str, Any]) -> None:
-        """An evaluation that all nodes have reported."""
-        self.directory.row(row)
-        self.display.row(row)
-        if self.events is not None:
-            self.events.row(row)
-
     def close(self, summary: dict[str, Any]) -> None:
         """Ends the record with its summary and its report."""
-        self.directory.close(summary)
-        if self.events is not None:
-            self.events.close()
+        self.listener.close(summary)
         report_on(self.directory.folder)
 
 

@@ -17,12 +17,15 @@ from lppa.coordinator.bootstrap import Roster, bootstrap
 from lppa.coordinator.metrics import ENDED, summarise
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.watch import Watch
+from lppa.own_code import OwnCode
 from lppa.protocol.book import AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.sockets import FAREWELL, Wire, new_keys
-from lppa.running.display import Silent
-from lppa.running.launch import GRACE, LocalNodes, check_data, warm_up
+from lppa.running.facts import Facts, look
+from lppa.running.launch import LocalNodes, warm_up
+from lppa.running.launcher import GRACE, Launcher
+from lppa.running.listener import Listener
 from lppa.running.prepare import choose_noise
 from lppa.running.records import Records
 from lppa.running.signals import uninterrupted
@@ -33,9 +36,9 @@ def coordinate(
     secret: str | None,
     blueprint: Blueprint,
     folder: Path,
-    display: Silent,
-    nodes: LocalNodes | None = None,
-    partition: dict[str, Any] | None = None,
+    listener: Listener,
+    nodes: Launcher | None = None,
+    facts: Facts | None = None,
     tensorboard: bool = False,
 ) -> dict[str, Any]:
     """Coordinates one run to its end, whatever that is, and returns its summary.
@@ -46,7 +49,8 @@ def coordinate(
     wire = Wire(book, COORDINATOR, secret)
     try:
         inbox = wire.inbox()
-        records = Records(folder, blueprint, display, tensorboard)
+        records = Records(folder, blueprint, listener, tensorboard)
+        heard = records.listener
         roster = Roster(inbox, book.run, blueprint.nodes)
         seconds = {"total": 0.0, "start": 0.0}
         watch = Watch(
@@ -58,19 +62,19 @@ def coordinate(
         outcome: dict[str, Any] = {"status": "interrupted", "round": 0}
         last_words = "the run was interrupted"
         try:
-            records.begin(blueprint, partition)
+            records.begin(blueprint, facts)
             if nodes is not None:
                 nodes.start()
             bootstrap(
                 roster,
                 blueprint,
                 blueprint.settings.timeout,
-                display.waiting,
+                heard.waiting,
                 lambda: check_alive(watch),
             )
             seconds["start"] = time.monotonic() - began
             watch.heard = time.monotonic()
-            watch.follow(records.metrics, records.row, display.progress)
+            watch.follow(heard.metrics, heard.row, heard.progress)
             sound = records.end(blueprint, watch.collection)
             outcome = {"status": "completed" if sound else "doubtful"}
         except RunFailed as error:
@@ -87,7 +91,6 @@ def coordinate(
             with uninterrupted():
                 if outcome["status"] not in ENDED:
                     roster.stop_all(last_words)
-                display.close()
                 if nodes is not None:
                     # Nodes that have not said hello yet cannot hear that it is over.
                     nodes.end(patience=GRACE if seconds["start"] else 0.0)
@@ -116,25 +119,32 @@ def check_alive(watch: Watch) -> None:
 def run_local(
     blueprint: Blueprint,
     folder: Path,
-    display: Silent,
+    listener: Listener,
     secure: bool = False,
     attackers: Sequence[int] = (),
     tensorboard: bool = False,
+    code: OwnCode | None = None,
 ) -> dict[str, Any]:
     """A run with all nodes on this machine, over sockets in a private folder.
 
-    Attackers follow the protocol like all others, and record what they send and receive.
+    Attackers follow the protocol like all others, and record what they send and receive. `code` is
+    the problem or the rule that the run brings itself.
     """
     warm_up()
-    partition = check_data(blueprint.settings, blueprint.nodes, blueprint.run_seed)
-    if partition is not None:
-        blueprint = choose_noise(blueprint, min(map(sum, partition["labels"])))
+    settings, problem = blueprint.settings, None if code is None else code.made()
+    facts = look(settings, blueprint.nodes, blueprint.run_seed, problem)
+    if facts is not None:
+        blueprint = choose_noise(blueprint, facts)
     private = Path(tempfile.mkdtemp(prefix="lppa-"))
     try:
         book, keys = local_book(blueprint.nodes, private, secure)
         timeout = blueprint.settings.timeout
-        nodes = LocalNodes(book, keys[:-1], folder.resolve(), timeout, attackers)
-        return coordinate(book, keys[-1], blueprint, folder, display, nodes, partition, tensorboard)
+        packed = None
+        if code is not None:
+            packed = private / "code"
+            packed.write_bytes(code.pack())
+        nodes = LocalNodes(book, keys[:-1], folder.resolve(), timeout, attackers, packed)
+        return coordinate(book, keys[-1], blueprint, folder, listener, nodes, facts, tensorboard)
     finally:
         with uninterrupted():
             shutil.rmtree(private, ignore_errors=True)

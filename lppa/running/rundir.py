@@ -18,6 +18,7 @@ from lppa.protocol.errors import WrongUse
 from lppa.protocol.files import write_atomically
 from lppa.protocol.messages import Metrics
 from lppa.protocol.settings import Settings
+from lppa.running.listener import Listener
 
 ABOUT = "about"  # the part of config.json that is a record, not a setting
 PACKAGES = ("lppa", "torch", "numpy", "pyzmq", "msgpack")
@@ -42,7 +43,7 @@ def check_free(folder: Path) -> None:
         raise WrongUse(f"{folder} exists already; choose another --out")
 
 
-class RunDirectory:
+class RunDirectory(Listener):
     """Writes the coordinator's files."""
 
     def __init__(self, folder: Path, blueprint: Blueprint) -> None:

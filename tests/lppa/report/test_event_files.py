@@ -5,10 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from lppa.protocol.messages import Metrics
 from lppa.report.tensorboard import EventWriter
+
+EMPTY = np.zeros(0)
 
 
 def read(folder):
@@ -25,11 +29,11 @@ def test_every_figure_of_a_run_is_there_by_round_while_it_goes_on(made_up, tmp_p
     writer = EventWriter(tmp_path / "events")
     for round in run.rounds:
         for node in range(run.nodes):
-            writer.metrics(node, round, run.report(node, round))
+            writer.metrics(node, Metrics(round, run.report(node, round), EMPTY, EMPTY))
         writer.row(run.row(round))
         known = read(tmp_path / "events")  # before the file is closed: people watch it grow
         assert known["loss"][-1] == (round, pytest.approx(2.0 / round))
-    writer.close()
+    writer.close({})
     known = read(tmp_path / "events")
     assert set(known) == {
         "accuracy/mean",
@@ -51,7 +55,7 @@ def test_every_figure_of_a_run_is_there_by_round_while_it_goes_on(made_up, tmp_p
 def test_what_was_not_measured_is_left_out(made_up, tmp_path):
     writer = EventWriter(tmp_path)
     writer.row({**made_up().row(5), "accuracy": None, "noise_to_gradient": None})
-    writer.close()
+    writer.close({})
     assert set(read(tmp_path)) == {"loss", "consensus", "conservation"}
 
 
@@ -59,7 +63,7 @@ def test_a_folder_that_cannot_be_written_costs_the_events_only(made_up, tmp_path
     (tmp_path / "file").write_text("")
     writer = EventWriter(tmp_path / "file" / "events")
     writer.row(made_up().row(5))
-    writer.close()
+    writer.close({})
     assert len(caplog.records) <= 1
 
 

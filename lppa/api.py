@@ -1,0 +1,117 @@
+"""What `import lppa` gives: a run as one call, and a finished run as one object.
+
+Thin over `running`, `audit`, `attack` and `report`; the commands go the same way. PyTorch is loaded
+where it is needed and not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lppa.coordinator.metrics import ENDED
+from lppa.finished import Run, load
+from lppa.own_code import OwnCode, find, find_rule, register
+from lppa.protocol.errors import RunFailed, WrongUse
+from lppa.protocol.settings import OWN, RULES, Settings, make_settings
+from lppa.running.display import Silent, choose_display
+from lppa.running.launch import stop_fork_server
+from lppa.running.listener import Listener, Listeners
+from lppa.running.prepare import make_blueprint
+from lppa.running.run import run_local
+from lppa.running.rundir import check_free, default_folder
+
+if TYPE_CHECKING:
+    from lppa.models.problem import Problem
+
+__all__ = ["audit", "load", "run"]
+
+
+def run(
+    problem: Problem | Callable[[], Problem] | str | None = None,
+    *,
+    nodes: int = 5,
+    rule: str | type = "lppa",
+    out: str | Path | None = None,
+    attackers: Sequence[int] = (),
+    secure: bool = False,
+    tensorboard: bool = False,
+    listener: Listener | None = None,
+    quiet: bool = True,
+    **settings: Any,
+) -> Run:
+    """Runs an experiment on this machine, every client a process of its own, and waits for it.
+
+    `problem` is an `lppa.Problem`, a function that makes one, or where to find either
+    (`FILE.py:NAME`); without it `dataset=` and `model=` name one of ours. `rule` is dsgt, dp, lppa,
+    dsgd, or a class registered by `@lppa.rule`. `settings` are those of `lppa run`, with
+    underscores: `topology="ring", rounds=50, seed=1`. Raises RunFailed if it does not come to its
+    end; what it left is in its directory then, too.
+    """
+    code, told = own_code(problem, rule, settings)
+    folder = Path(out) if out is not None else default_folder(told)
+    check_free(folder)
+    blueprint = make_blueprint(told, nodes, folder.name)
+    for attacker in attackers:
+        if not 0 <= attacker < nodes:
+            raise WrongUse(f"there is no node {attacker} in a run of {nodes}")
+    shown = Silent() if quiet else choose_display(told.rounds + told.finish, quiet=False)
+    heard = shown if listener is None else Listeners(shown, listener)
+    try:
+        summary = run_local(blueprint, folder, heard, secure, attackers, tensorboard, code)
+    finally:
+        stop_fork_server()
+    if summary["status"] not in ENDED:
+        raise RunFailed(
+            summary["error"] or f"the run was {summary['status']}",
+            node=summary.get("node"),
+            round=summary.get("round"),
+        )
+    return Run(folder, None if code is None else code.problem)
+
+
+def audit(
+    *, nodes: int = 5, rule: str = "lppa", overheard: int = 4, **settings: Any
+) -> dict[str, Any]:
+    """Says before any training what a run with these settings hides from whom, as `lppa audit`."""
+    from lppa.audit.assemble import before_a_run, case_of
+    from lppa.audit.document import audit as examined
+
+    blueprint = make_blueprint(make_settings({**settings, "rule": rule}), nodes, "audit")
+    hide = before_a_run(blueprint.settings, nodes)
+    return examined(case_of(blueprint, overheard, hide))
+
+
+def own_code(
+    problem: Any, rule: str | type, settings: dict[str, Any]
+) -> tuple[OwnCode | None, Settings]:
+    """What a run brings itself, and its settings with the names of that in them."""
+    if isinstance(problem, str):
+        problem = find(problem, "problem")
+    brought = rule if isinstance(rule, type) else find_rule(rule)
+    named = dict(settings)
+    if brought is not None:
+        named["rule"] = register(brought)
+    elif isinstance(rule, str) and rule not in RULES and not rule.startswith(OWN):
+        brought, named["rule"] = registered(rule)
+    else:
+        named["rule"] = rule
+    if problem is not None:
+        if "dataset" in settings or "model" in settings:
+            raise WrongUse("a problem brings its own data and network: leave dataset and model out")
+        name = getattr(problem, "name", None) or getattr(problem, "__name__", "problem")
+        named |= {"dataset": OWN + str(name), "model": "own"}
+    code = None if problem is None and brought is None else OwnCode(problem, brought)
+    return code, make_settings(named)
+
+
+def registered(name: str) -> tuple[type | None, str]:
+    """A rule that `@lppa.rule` made known in this process, by its short name."""
+    from lppa.node.rules import RULES as KNOWN
+
+    if OWN + name not in KNOWN:
+        # Refused like any other wrong name.
+        return None, name
+    update = KNOWN[OWN + name].update
+    return (update if isinstance(update, type) else None), OWN + name

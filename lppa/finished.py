@@ -1,0 +1,177 @@
+"""A finished run as an object: its figures, models, page and attacks, read from its directory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lppa.own_code import make_problem
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.settings import OWN, QUADRATICS, Settings, make_settings
+from lppa.running.rundir import ABOUT
+
+if TYPE_CHECKING:
+    from torch import nn
+
+PLAIN = ("round", "loss", "consensus", "conservation", "noise_to_gradient")
+
+
+@dataclass(frozen=True)
+class History:
+    """One row for each evaluation: figures by name."""
+
+    rows: tuple[dict[str, float | None], ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the figures."""
+        return tuple(dict.fromkeys(name for row in self.rows for name in row))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict[str, float | None]]:
+        return iter(self.rows)
+
+    def __getitem__(self, column: str) -> list[float | None]:
+        if column not in self.columns:
+            raise KeyError(f"{column}: there are {', '.join(self.columns)}")
+        return [row.get(column) for row in self.rows]
+
+    def frame(self) -> Any:
+        """The same as a pandas DataFrame, where pandas is installed."""
+        try:
+            import pandas
+        except ImportError:
+            raise WrongUse("frame() needs pandas: pip install pandas") from None
+        return pandas.DataFrame(list(self.rows), columns=list(self.columns))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended; `problem` is what it learned, where that was not one of ours."""
+
+    folder: Path
+    problem: Any = None
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """What came of it: the content of summary.json."""
+        return self._read("summary.json")
+
+    @cached_property
+    def audit(self) -> dict[str, Any]:
+        """What it protects: the content of audit.json."""
+        return self._read("audit.json")
+
+    @cached_property
+    def settings(self) -> Settings:
+        """How it was run."""
+        content = self._read("config.json")
+        content.pop(ABOUT, None)
+        return make_settings(content)
+
+    @cached_property
+    def history(self) -> History:
+        """Its evaluations, averaged over clients."""
+        return History(tuple(flat(row) for row in self.summary["history"]))
+
+    def state(self, node: int) -> dict[str, Any]:
+        """The vectors that a client ended with, by name: θ, γ and ḡ, or those of its rule."""
+        import torch
+
+        return torch.load(self._of_node(node, "state.pt"), weights_only=True)
+
+    def model(self, node: int = 0) -> nn.Module:
+        """The network of one client with the weights that it ended with."""
+        import torch
+
+        weights = torch.load(self._of_node(node, "model.pt"), weights_only=True)
+        module = self._network()
+        module.load_state_dict(weights)
+        return module.eval()
+
+    def _network(self) -> nn.Module:
+        import torch
+
+        from lppa.models.networks import build
+        from lppa.node.datasets import describe
+
+        settings = self.settings
+        if settings.dataset in QUADRATICS:
+            raise WrongUse("the quadratic problem has no network; `state(node)` has its vectors")
+        if settings.dataset.startswith(OWN):
+            if self.problem is None:
+                raise WrongUse(
+                    "this run learned a problem of its own: lppa.load(RUN, problem=...) knows it"
+                )
+            return make_problem(self.problem).build(0).to(getattr(torch, settings.dtype))
+        about = describe(settings.dataset, settings.data_dir)
+        module = build(settings.model, about.shape, about.classes, torch.Generator())
+        return module.to(getattr(torch, settings.dtype))
+
+    def report(self) -> Path:
+        """Writes the page about this run anew; returns where it is."""
+        from lppa.report.write import write_report
+
+        return write_report(self.folder)
+
+    def attack(
+        self, attack: str = "difference/dlg", victim: int = 0, round: int = 0, restarts: int = 4
+    ) -> list[dict[str, Any]]:
+        """Attacks what attackers recorded: `run(..., attackers=[1])`. One result per attacker."""
+        from lppa.attack.names import parse_attacks
+        from lppa.attack.restarts import Options
+        from lppa.attack.run import attack_case
+        from lppa.attack.scene import open_scene, plan_cases
+
+        cases = plan_cases(self.folder, parse_attacks(attack), None, (victim,), (round,))
+        return [
+            attack_case(open_scene(case.folder, case.attackers), case, Options(restarts))
+            for case in cases
+        ]
+
+    def _of_node(self, node: int, name: str) -> Path:
+        path = self.folder / "nodes" / str(node) / name
+        if not path.is_file():
+            raise WrongUse(f"{self.folder} has no {name} of node {node}")
+        return path
+
+    def _read(self, name: str) -> dict[str, Any]:
+        path = self.folder / name
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise WrongUse(f"{self.folder} has no {name}: did the run come to its end?") from None
+        except ValueError as error:
+            raise WrongUse(f"{path} cannot be read: {error}") from None
+
+    def __repr__(self) -> str:
+        said = self.summary
+        accuracy = said["accuracy"]
+        figure = f"accuracy {accuracy['mean']:.2%}" if accuracy else f"loss {said['loss']:.4g}"
+        what = f"{said['rule']} on {said['dataset']}, {said['nodes']} clients"
+        return f"<Run {self.folder}: {what}, {said['status']}, {figure}, {said['grade']}>"
+
+
+def load(folder: str | Path, problem: Any = None) -> Run:
+    """A run from its directory; `problem` where it learned one that is not ours."""
+    path = Path(folder)
+    if not (path / "config.json").is_file():
+        raise WrongUse(f"{path} is not the directory of a run")
+    return Run(path, problem)
+
+
+def flat(row: dict[str, Any]) -> dict[str, float | None]:
+    """An evaluation as plain figures: accuracy and other metrics by their mean, least and most."""
+    found: dict[str, float | None] = {name: row.get(name) for name in PLAIN}
+    spreads = {"accuracy": row.get("accuracy"), **row.get("metrics", {})}
+    for name, spread in spreads.items():
+        if spread is not None:
+            found |= {name: spread["mean"], f"{name}_min": spread["min"]}
+            found[f"{name}_max"] = spread["max"]
+    return found

@@ -1,0 +1,134 @@
+"""A problem or a rule that people bring themselves: found by name, and handed to local nodes.
+
+Code is taken from whoever starts a process, and never from the network. The only module beside the
+commands' table that imports by name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pickle
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.settings import OWN, RULES
+
+# PyTorch takes seconds, and most runs bring no code.
+if TYPE_CHECKING:
+    from lppa.models.problem import Problem
+
+MakesProblem = "Problem | Callable[[], Problem]"
+
+
+@dataclass(frozen=True)
+class OwnCode:
+    """What a run brings: a problem, or a function that makes one, and a class of rule."""
+
+    problem: Any = None
+    rule: type | None = None
+
+    def made(self) -> Problem | None:
+        """The problem itself."""
+        return None if self.problem is None else make_problem(self.problem)
+
+    def pack(self) -> bytes:
+        """For a process on this machine; classes and functions of scripts and notebooks too."""
+        try:
+            return cloudpickle.dumps(self)
+        except Exception as error:
+            raise WrongUse(
+                f"the problem cannot be handed to other processes: {error}; give a function that "
+                "makes it instead"
+            ) from None
+
+
+def unpack(packed: bytes) -> OwnCode:
+    """What `pack` made; the rule is known in this process from here on."""
+    code = pickle.loads(packed)
+    if code.rule is not None:
+        register(code.rule)
+    return code
+
+
+def make_problem(given: Any) -> Problem:
+    """A problem as it was given, or as the function that was given makes it."""
+    from lppa.models.problem import Problem
+
+    made = given if isinstance(given, Problem) else given() if callable(given) else given
+    if not isinstance(made, Problem):
+        raise WrongUse(f"a problem must be an lppa.Problem, not a {type(made).__name__}")
+    return made
+
+
+def register(rule: type) -> str:
+    """Makes a rule known in this process; returns what settings call it."""
+    from lppa.node.rules import rule as named
+
+    name = getattr(rule, "rule_name", OWN + rule.__name__)
+    named(name.removeprefix(OWN), getattr(rule, "rule_noise", "none"))(rule)
+    return name
+
+
+def find(spec: str, what: str) -> Any:
+    """The object that FILE.py:NAME or package.module:NAME names."""
+    where, colon, name = spec.rpartition(":")
+    if not colon or not where or not name:
+        raise WrongUse(f"{what} {spec!r} is not like FILE.py:NAME or package.module:NAME")
+    module = _from_file(Path(where), what) if where.endswith(".py") else _by_name(where, what)
+    if not hasattr(module, name):
+        raise WrongUse(f"{what}: there is no {name} in {where}")
+    return getattr(module, name)
+
+
+def find_rule(spec: str) -> type | None:
+    """The class behind --rule FILE.py:NAME; None where it names one of ours."""
+    if spec in RULES or spec.startswith(OWN) or ":" not in spec:
+        return None
+    found = find(spec, "--rule")
+    if not isinstance(found, type):
+        raise WrongUse(f"--rule {spec} names no class")
+    return found
+
+
+def _from_file(path: Path, what: str) -> ModuleType:
+    path = path.expanduser().resolve()
+    if not path.is_file():
+        raise WrongUse(f"{what}: {path} does not exist")
+    name = f"lppa_own_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise WrongUse(f"{what}: {path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    # What stands beside the file can be imported from it, as if it were run.
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise WrongUse(f"{what}: {blame(error) or f'{type(error).__name__}: {error}'}") from error
+    finally:
+        sys.path.remove(str(path.parent))
+    # Nobody else can import it by that name.
+    cloudpickle.register_pickle_by_value(module)
+    return module
+
+
+def _by_name(name: str, what: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise WrongUse(f"{what}: {name} cannot be imported: {error}") from None
+
+
+def blame(error: BaseException) -> str | None:
+    """An error that somebody's own code raised, with file and line; None where ours did."""
+    from lppa.node.blame import blame as in_words
+
+    return in_words(error)

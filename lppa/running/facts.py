@@ -1,0 +1,105 @@
+"""What is known of a run's data and network before it begins; wrong use is told right here.
+
+Costs little: what is prepared here is what the nodes will find in the cache. A problem that a run
+brings itself is also measured, since no table knows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lppa.models.sizes import Network
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.seeds import derive
+from lppa.protocol.settings import QUADRATICS, Settings
+from lppa.running.known_networks import is_known
+
+# PyTorch takes seconds; what the table knows does without.
+if TYPE_CHECKING:
+    from lppa.models.problem import Problem
+
+# How much larger an example's gradient gets than it is at the start: the most that was seen of the
+# networks that we ship (digits, cnn).
+GROWTH = 10.0
+LOOKS = 4  # batches of which examples are measured
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Rows of each client, how many of each class where there are classes, and the network.
+
+    `network` is measured, None where the table has it; `averages` are the numbers in θ that are no
+    weights: the running averages of BatchNorm and the like.
+    """
+
+    rows: tuple[int, ...]
+    classes: int = 0
+    labels: tuple[tuple[int, ...], ...] | None = None
+    network: Network | None = None
+    averages: int = 0
+
+    def partition(self) -> dict[str, Any] | None:
+        """The content of partition.json."""
+        if self.labels is None:
+            return None
+        return {"classes": self.classes, "labels": [list(counts) for counts in self.labels]}
+
+
+def look(settings: Settings, nodes: int, seed: int, problem: Problem | None = None) -> Facts | None:
+    """Finds and splits the data once before any node is started; None where there is no data."""
+    if settings.dataset in QUADRATICS:
+        return None
+    if problem is None and is_known(settings):
+        return _shipped(settings, nodes, seed)
+    return _measured(settings, nodes, seed, problem)
+
+
+def _shipped(settings: Settings, nodes: int, seed: int) -> Facts:
+    # Imported late: runs without data do not need it.
+    from lppa.node import datasets
+
+    dataset = datasets.load_dataset(settings.dataset, settings.data_dir)
+    shares = datasets.split(settings.partition, dataset.train.y, nodes, derive(seed, "partition"))
+    if settings.model in ("cnn", "lenet") and len(dataset.shape) != 3:
+        raise WrongUse(f"--model {settings.model} needs images; for {settings.dataset} use mlp")
+    return _counted([len(rows) for rows in shares], [dataset.train.y[rows] for rows in shares])
+
+
+def _measured(settings: Settings, nodes: int, seed: int, problem: Problem | None) -> Facts:
+    """Builds the clients' learners as they will be, and looks at a few examples of each."""
+    import torch
+
+    from lppa.node.datasets.own import labels_of
+    from lppa.node.learner import make_learner, shares, shipped_problem
+
+    torch.set_num_threads(1)
+    problem = problem or shipped_problem(settings, derive(seed, "init"))
+    parts = shares(problem, settings.partition, nodes, seed)
+    learner = make_learner(settings, 0, nodes, seed, torch.device("cpu"), problem)
+    theta = learner.start()
+    largest = max(learner.example_rms(theta, step) for step in range(LOOKS))
+    learned = theta[: learner.model.learned].double()
+    network = Network(
+        parameters=learner.size,
+        rows=sum(len(part.rows) for part in parts),
+        example_rms=GROWTH * largest,
+        weight_rms=float(learned.square().mean().sqrt()),
+    )
+    labels = [labels_of(part.data) for part in parts]
+    rows = [len(part.rows) for part in parts]
+    averages = learner.size - learner.model.learned
+    if any(some is None for some in labels):
+        return Facts(tuple(rows), network=network, averages=averages)
+    known = [some[part.rows] for some, part in zip(labels, parts, strict=True)]
+    return _counted(rows, known, network, averages)
+
+
+def _counted(
+    rows: list[int], labels: list[np.ndarray], network: Network | None = None, averages: int = 0
+) -> Facts:
+    classes = 1 + max(int(some.max()) for some in labels)
+    counts = tuple(tuple(np.bincount(some, minlength=classes).tolist()) for some in labels)
+    return Facts(tuple(rows), classes, counts, network, averages)

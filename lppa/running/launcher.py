@@ -1,0 +1,20 @@
+"""What starts a run's nodes, tells which have died, and ends them. `launch` has the local one."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+GRACE = 5.0  # seconds in which a node may end by itself
+
+
+class Launcher(Protocol):
+    """The processes of a run's nodes, wherever they are; none before `start`."""
+
+    def start(self) -> None:
+        """Starts all; whoever calls this calls `end` too, also after an interruption."""
+
+    def deaths(self) -> dict[int, str]:
+        """Nodes whose process has ended badly, and how."""
+
+    def end(self, patience: float = GRACE) -> None:
+        """Waits for all to end, then makes them."""

@@ -1,0 +1,60 @@
+"""What hears a run's events: the terminal, its directory, event files and notebooks all do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lppa.protocol.messages import Metrics
+
+
+class Listener:
+    """Hears nothing of it; whoever wants to overrides what it is after."""
+
+    def waiting(self, missing: tuple[int, ...]) -> None:
+        """Nodes that are not there yet; called often."""
+
+    def say(self, text: str) -> None:
+        """A line for the person: a warning, or a note."""
+
+    def metrics(self, node: int, metrics: Metrics) -> None:
+        """One node's report."""
+
+    def row(self, row: dict[str, Any]) -> None:
+        """An evaluation that all nodes have reported."""
+
+    def progress(self, rounds: dict[int, int], alive: int) -> None:
+        """The round that each node has reached; called often."""
+
+    def close(self, summary: dict[str, Any]) -> None:
+        """The run is over, and this came of it."""
+
+
+class Listeners(Listener):
+    """Several that hear the same."""
+
+    def __init__(self, *several: Listener) -> None:
+        self.several = several
+
+    def waiting(self, missing: tuple[int, ...]) -> None:
+        for each in self.several:
+            each.waiting(missing)
+
+    def say(self, text: str) -> None:
+        for each in self.several:
+            each.say(text)
+
+    def metrics(self, node: int, metrics: Metrics) -> None:
+        for each in self.several:
+            each.metrics(node, metrics)
+
+    def row(self, row: dict[str, Any]) -> None:
+        for each in self.several:
+            each.row(row)
+
+    def progress(self, rounds: dict[int, int], alive: int) -> None:
+        for each in self.several:
+            each.progress(rounds, alive)
+
+    def close(self, summary: dict[str, Any]) -> None:
+        for each in self.several:
+            each.close(summary)
