@@ -90,7 +90,7 @@ class Settings:
         choices=("next", "same"),
     )
     # -- the algorithm
-    rule: str = option("lppa", "Aggregation rule.", choices=("dsgt", "dp", "lppa"))
+    rule: str = option("lppa", "Aggregation rule.", choices=("dsgt", "dp", "lppa", "dsgd"))
     rounds: int = option(80, "Communication rounds T.", kind=int, least=1)
     lr: float = option(0.03, "Step size λ.", kind=float, above=0.0)
     lr_decay: float = option(0.0, "λ in round t is λ / (1 + DECAY·t).", kind=float, least=0.0)
@@ -268,8 +268,8 @@ def _with_problem(given: dict[str, Any]) -> Settings:
     if (dataset in QUADRATICS) != (model == "quadratic"):
         raise WrongUse(f"--model {model} does not go with --dataset {dataset}")
     settings = Settings(**{**given, "dataset": dataset, "model": model})
-    if settings.beta_own and settings.rule != "lppa":
-        raise WrongUse(f"--beta-own goes with --rule lppa, not with {settings.rule}")
+    if settings.beta_own and settings.rule not in ("lppa", "dsgd"):
+        raise WrongUse(f"--beta-own goes with --rule lppa or dsgd, not with {settings.rule}")
     if settings.clip is not None and dataset in QUADRATICS:
         raise WrongUse("--clip needs samples, and the quadratic problem has none")
     return settings

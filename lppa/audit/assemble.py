@@ -12,7 +12,7 @@ import numpy as np
 
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.topology import Topology
-from lppa.models.tracking import Schedule
+from lppa.models.schedule import Schedule
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
 from lppa.running.noise_scale import expected_share

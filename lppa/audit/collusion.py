@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from lppa.audit.exposure import Exposure, exposures
-from lppa.models.tracking import Schedule, noise_in_every_round
+from lppa.models.schedule import Schedule, noise_in_every_round
 
 BUDGET = 700  # sets that are looked at for one audit
 

@@ -13,7 +13,7 @@ from lppa.audit.assemble import Case
 from lppa.audit.collusion import neighbours
 from lppa.audit.exposure import plain, unseen_noise
 from lppa.audit.grade import grade_of
-from lppa.models.tracking import Schedule
+from lppa.models.schedule import Schedule
 
 
 def worst_dropout(case: Case, schedule: Schedule) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from lppa.models.leakage import Terms, deviations, view
-from lppa.models.tracking import Schedule, gradient_name, noise_in_every_round
+from lppa.models.schedule import Schedule, gradient_name, noise_in_every_round
 
 TARGETS = {
     "g0": "the first gradient",

@@ -14,7 +14,7 @@ from lppa.audit.assemble import Case, Hidden
 from lppa.audit.collusion import Collusion, neighbours
 from lppa.audit.exposure import Exposure, exposures, unseen_noise
 from lppa.audit.grade import GRADES, HIDDEN_FROM, MEANING, OPEN_BELOW, graded, worst
-from lppa.models.tracking import Schedule, noise_in_every_round
+from lppa.models.schedule import Schedule, noise_in_every_round
 from lppa.protocol.names import name_all
 from lppa.running.noise_scale import PLAIN, choose_beta, enough_noise
 
