@@ -122,7 +122,13 @@ class Algebra(Protocol):
 
 
 class Update(Protocol):
-    """How messages follow from each other."""
+    """How messages follow from each other.
+
+    `tells_changes` says that what a message brings of a gradient is its change from the one before,
+    and not the gradient by itself.
+    """
+
+    tells_changes: bool
 
     def run(self, schedule: Schedule, over: Algebra) -> None:
         """Goes through all rounds, and sends what is sent."""
@@ -142,6 +148,8 @@ class Update(Protocol):
 
 class GradientTracking:
     """Algorithm 1 of the paper: noise enters γ, which follows the mean gradient."""
+
+    tells_changes = True
 
     def run(self, schedule: Schedule, over: Algebra) -> None:
         theta, gamma = over.zeros(), over.zeros()
@@ -175,6 +183,8 @@ class GradientTracking:
 
 class NoisyDsgd:
     """D-SGD with noise in the θ that is sent: no γ, and a gradient shows in the next round's θ."""
+
+    tells_changes = False
 
     def run(self, schedule: Schedule, over: Algebra) -> None:
         theta = over.zeros()

@@ -6,6 +6,7 @@ docs/protection.md has the measurements that the two thresholds come from.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,8 @@ def graded(found: Exposure, size: float | None) -> tuple[float | None, str]:
     if size is None or found.least == 0.0:
         return None, "weak"
     ratio = found.least / size
+    if math.isinf(ratio):  # no message has a gradient in it
+        return None, "hidden"
     grade = grade_of(ratio)
     return (None, "weak") if found.bare and grade == "hidden" else (ratio, grade)
 
