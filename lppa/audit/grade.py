@@ -40,11 +40,11 @@ def graded(found: Exposure, size: float | None) -> tuple[float | None, str]:
     """
     if found.exact:
         return 0.0, "open"
+    if math.isinf(found.least):  # no message has a gradient in it
+        return None, "hidden"
     if size is None or found.least == 0.0:
         return None, "weak"
     ratio = found.least / size
-    if math.isinf(ratio):  # no message has a gradient in it
-        return None, "hidden"
     grade = grade_of(ratio)
     return (None, "weak") if found.bare and grade == "hidden" else (ratio, grade)
 
