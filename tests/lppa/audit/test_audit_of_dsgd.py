@@ -19,6 +19,7 @@ from lppa.audit.grade import graded
 from lppa.audit.noise_law import epsilon, guarantee, law, of_rho, rho
 from lppa.cli import main
 from lppa.protocol.settings import make_settings
+from lppa.running.noise_scale import enough_noise
 from lppa.running.prepare import make_blueprint
 
 ROOT3 = math.sqrt(3)
@@ -207,6 +208,11 @@ def test_what_only_others_gradients_hide_in_a_round_without_noise_is_weak():
         case = case_of(blueprint(topology="directed-ring", beta=5.0, noise_every=every))
         (found,) = exposures(case.schedule(), [1], [0])
         assert (found.bare, graded(found, 0.001)[1]) == (bare, grade)
+    # g⁰ is told with noise of others on it; g¹ is mixed, and sent with noise of its own.
+    some = case_of(blueprint(topology="directed-ring", beta=5.0, noise_every=2), 2)
+    (found,) = exposures(some.schedule(), [1], [0])
+    assert (found.values["g1"], found.unseen, found.bare) == (math.inf, 0, False)
+    assert graded(found, 0.001)[1] == "hidden"
 
 
 def test_where_training_ends_before_a_gradient_is_sent_nothing_is_told_of_any():
@@ -304,6 +310,9 @@ def test_the_round_of_a_leak_counts_finishing_rounds_as_they_come():
     # The only gradient is in the message of round 1, the first that finishes.
     found = verdict_of(rounds=1, finish=3, noise_every=0)
     assert "exactly after round 1:" in found["verdict"][0]
+    # Of who is two hops away, the next average tells it, and the one after that adds nothing.
+    ring = case_of(blueprint(4, topology="ring", rounds=1, finish=3, noise_every=0, beta=0.1))
+    assert "node 2's gradient exactly after round 2:" in audit(ring, [0], 2)["verdict"][0]
     # Round 1 has noise, and round 2, which is the second that finishes, tells no gradient.
     assert not verdict_of(rounds=1, finish=3)["bad"]
 
@@ -331,6 +340,13 @@ def test_who_follows_the_advice_is_warned_no_more(settings, nodes):
     after = verdict_of(nodes, **{**settings, **changed})
     assert warning_lines(after) == []
     assert after["grade"] == ("weak" if settings.get("dataset") == "quadratic" else "hidden")
+
+
+def test_the_advised_noise_is_what_would_be_left_of_it_and_no_more():
+    for beta in (0, 1e-6):
+        case = case_of(blueprint(beta=beta), 4, Hidden(0.01, GIVEN))
+        needed = enough_noise(0.01 * STEP, 2 * ROOT3)
+        assert audit(case)["advice"].startswith(f"use --beta {needed:g} ")
 
 
 def test_more_steps_are_not_advised_since_they_lengthen_the_step():
