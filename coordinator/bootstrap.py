@@ -34,6 +34,11 @@ class Roster:
         """Ids that nobody has come with yet."""
         return tuple(i for i in range(self.nodes) if i not in self.routes)
 
+    @property
+    def endpoints(self) -> dict[int, str]:
+        """Where nodes said that they listen, of those that said so."""
+        return {i: hello.endpoint for i, hello in self.processes.items() if hello.endpoint}
+
     def send(self, node: int, message: Message) -> None:
         """Sends to one node; lost if its connection is gone."""
         self.answer(self.routes[node], message)
@@ -116,4 +121,4 @@ def bootstrap(
             )
     check_speech(roster, blueprint.settings.noise_exchange)
     for node in range(roster.nodes):
-        roster.send(node, blueprint.plan(node))
+        roster.send(node, blueprint.plan(node, roster.endpoints))

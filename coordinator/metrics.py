@@ -18,7 +18,7 @@ from lppa.protocol.messages import Done, Metrics
 
 ENDED = ("completed", "doubtful")  # how a run can come to its end: as it seems, or not
 SKETCH = 256  # numbers in a sketch
-NORMS = ("gamma_norm", "gradient_norm")
+NORMS = ("gamma_norm", "gradient_norm")  # None where a rule has no such vector
 RESULTS = ("accuracy", "loss")  # None where there is nothing to measure
 # May be left out.
 EXTRAS = ("noise_to_gradient", "memory", "theta_norm", "chance", "dead", "example_rms")
@@ -57,11 +57,15 @@ def check_metrics(metrics: Metrics) -> None:
         raise BadMessage("a report that cannot be written down") from None
     for name in (*NORMS, *RESULTS, *EXTRAS):
         value = metrics.values.get(name, None if name in EXTRAS else "missing")
-        if not isinstance(value, (int, float)) and (value is not None or name in NORMS):
+        if not isinstance(value, (int, float)) and value is not None:
             raise BadMessage(f"a report whose {name} is not a number")
     for name in ("seconds", "bytes"):
         check_totals(metrics.values.get(name), name)
-    for sketch in (metrics.theta, metrics.excess):
+    others = metrics.values.get("metrics", {})
+    known = {k: v for k, v in others.items() if v is not None} if isinstance(others, dict) else None
+    check_totals(known, "metrics")
+    # By some rules nothing has to sum to zero.
+    for sketch in (metrics.theta, *([metrics.excess] if metrics.excess.size else [])):
         if sketch.shape != (SKETCH,) or not all_finite(sketch):
             raise BadMessage("a report with a broken sketch")
 
@@ -77,9 +81,6 @@ def check_totals(totals: Any, name: str) -> None:
 def combine(round: int, reports: list[Metrics]) -> dict[str, Any]:
     """One evaluation over all nodes."""
     theta = np.stack([report.theta for report in reports])
-    excess = np.stack([report.excess for report in reports])
-    # Rounding is as large as what was added up: near an optimum γ vanishes, the gradients do not.
-    scale = max(sum(float(report.values[name]) for report in reports) for name in NORMS)
     spread = np.linalg.norm(theta - theta.mean(0), axis=1)
     ratios = [report.values.get("noise_to_gradient") for report in reports]
     return {
@@ -87,9 +88,24 @@ def combine(round: int, reports: list[Metrics]) -> dict[str, Any]:
         "accuracy": spread_of([report.values["accuracy"] for report in reports]),
         "loss": mean_of([report.values["loss"] for report in reports]),
         "consensus": float(np.sqrt((spread**2).mean())),
-        "conservation": float(np.linalg.norm(excess.sum(0)) / scale) if scale else 0.0,
+        "conservation": conservation(reports),
         "noise_to_gradient": mean_of(ratios),
+        "metrics": {
+            name: spread_of([report.values.get("metrics", {}).get(name) for report in reports])
+            for name in reports[0].values.get("metrics", {})
+        },
     }
+
+
+def conservation(reports: list[Metrics]) -> float | None:
+    """How far the sum of γ is from that of the gradients; None where they are not tracked."""
+    if not all(report.excess.size for report in reports):
+        return None
+    excess = np.sum([report.excess for report in reports], axis=0)
+    # Rounding is as large as what was added up: near an optimum γ vanishes, the gradients do not.
+    sizes = [[report.values[name] or 0.0 for report in reports] for name in NORMS]
+    scale = max(map(sum, sizes))
+    return float(np.linalg.norm(excess) / scale) if scale else 0.0
 
 
 def rounding_bound(
@@ -158,6 +174,7 @@ def summarise(
         "loss": last.get("loss"),
         "consensus": last.get("consensus"),
         "conservation": last.get("conservation"),
+        "metrics": last.get("metrics", {}),
         "seconds": {
             **seconds,
             **{phase: phase_mean(totals, phase) for phase in PHASES},

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from lppa.coordinator.topology import Topology, build_topology
 from lppa.protocol.messages import Plan
 from lppa.protocol.seeds import derive
 from lppa.protocol.settings import Settings
+from lppa.protocol.view import Place, View
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Blueprint:
 
     name: str
     settings: Settings
-    seed: int
+    run_seed: int
     topology: Topology
     W: np.ndarray
     # Nobody named β: it was chosen, and may be chosen again when more is known.
@@ -39,21 +41,33 @@ class Blueprint:
 
     def fingerprint(self) -> str:
         """One hash over everything that the nodes must agree on."""
-        whole = [self.settings.to_dict(), self.seed, self.nodes, self.topology.edges]
+        whole = [self.settings.to_dict(), self.run_seed, self.nodes, self.topology.edges]
         text = json.dumps([*whole, self.W.tolist()], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def plan(self, node: int) -> Plan:
-        """What one node is told: its neighbours and its own row of W, not the others'."""
-        inputs = tuple(sorted({node, *self.topology.in_neighbours(node)}))
+    def place(self, node: int) -> Place:
+        """Where one node stands in the graph."""
+        inputs = self.topology.in_neighbours(node)
+        return Place(
+            inputs=inputs,
+            weights=tuple(float(self.W[node, j]) for j in inputs),
+            own=float(self.W[node, node]),
+            outputs=self.topology.out_neighbours(node),
+        )
+
+    def view(self, endpoints: Mapping[int, str] | None = None) -> View:
+        """The whole graph as the run begins with it, and where nodes said that they listen."""
+        nodes = tuple(range(self.nodes))
+        return View(0, 0, nodes, {i: self.place(i) for i in nodes}, endpoints or {})
+
+    def plan(self, node: int, endpoints: Mapping[int, str] | None = None) -> Plan:
+        """What one node is told: its own place in the graph and its own row of W, not others'."""
         return Plan(
             name=self.name,
             nodes=self.nodes,
             settings=self.settings.to_dict(),
-            seed=self.seed,
-            inputs=inputs,
-            weights=tuple(float(self.W[node, j]) for j in inputs),
-            outputs=self.topology.out_neighbours(node),
+            run_seed=self.run_seed,
+            view=self.view(endpoints).told_to(node).content(),
             fingerprint=self.fingerprint(),
         )
 

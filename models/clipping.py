@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
-from torch.nn.functional import cross_entropy
 
 from lppa.models.flat import FlatModel
 
@@ -38,7 +37,7 @@ def _gradients(model: FlatModel, theta: Tensor, x: Tensor, y: Tensor) -> Iterato
 
     def loss(flat: Tensor, sample: Tensor, label: Tensor) -> Tensor:
         named = {s.name: flat[s.start : s.stop].view(s.shape) for s in model.layout}
-        return cross_entropy(functional_call(model.module, named, (sample[None],)), label[None])
+        return model.loss(functional_call(model.module, named, (sample[None],)), label[None])
 
     each = vmap(grad(loss), in_dims=(None, 0, 0))
     for first in range(0, len(y), TOGETHER):

@@ -18,10 +18,15 @@ def dead_share(module: nn.Module, x: Tensor) -> float | None:
         shares.append(1.0 - float(alive.float().mean()))
 
     hooks = [m.register_forward_hook(look) for m in module.modules() if isinstance(m, nn.ReLU)]
+    if not hooks:
+        return None
+    training = module.training
+    module.eval()
     try:
         with torch.no_grad():
             module(x)
     finally:
+        module.train(training)
         for hook in hooks:
             hook.remove()
     return max(shares, default=None)

@@ -1,13 +1,16 @@
-"""A network over one flat parameter vector, which is what clients send, mix and step on.
+"""A network over one flat vector, which is what clients send, mix and step on.
 
 The vector is the caller's: a `FlatModel` looks at it through the network's parameters, and neither
-keeps nor changes it. No optimiser is here, since a step on a flat vector is one line.
+keeps nor changes it. Running averages, such as those of BatchNorm, stand behind the parameters; the
+"gradient" of one is what makes a step move it as the network itself would, so that averages are
+mixed, hidden and tracked like all else. No optimiser is here.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +18,7 @@ from torch.nn.functional import cross_entropy
 
 
 class Slot(NamedTuple):
-    """Where one parameter lies in the flat vector."""
+    """Where one parameter or running average lies in the flat vector."""
 
     name: str
     start: int
@@ -27,69 +30,117 @@ class FlatModel:
     """Runs a network on any flat vector of its size, without copying it.
 
     Takes the module over: its parameters become views and stand for whatever was bound last.
+    `average_step` is the length of the step that moves running averages as far as the network did.
     """
 
     def __init__(
-        self, module: nn.Module, dtype: torch.dtype, device: torch.device | str = "cpu"
+        self,
+        module: nn.Module,
+        dtype: torch.dtype,
+        device: torch.device | str = "cpu",
+        loss: Callable[[Any, Tensor], Tensor] = cross_entropy,
+        average_step: float = 1.0,
     ) -> None:
         self.module = module.to(device=device, dtype=dtype)
-        named = list(self.module.named_parameters())
-        if set(self.module.state_dict()) != {name for name, _ in named}:
-            # Running averages and the like would stay behind when clients mix their vectors.
-            raise ValueError("a flat model cannot hold buffers or parameters under two names")
-        self._parameters = [parameter for _, parameter in named]
-        self.layout = _layout(named)
+        self.loss = loss
+        self.average_step = average_step
+        parameters = dict(self.module.named_parameters())
+        averages = {
+            name: buffer
+            for name, buffer in self.module.named_buffers()
+            if buffer.is_floating_point() and name in self.module.state_dict()
+        }
+        self._parameters = list(parameters.values())
+        self._owners = [_owner(self.module, name) for name in averages]
+        self.layout = _layout({**parameters, **averages})
         self.size = self.layout[-1].stop
-        self._initial = torch.cat([p.detach().reshape(-1) for p in self._parameters])
+        # Up to here the vector is parameters, behind it running averages.
+        self.learned = self.layout[len(parameters) - 1].stop
+        start = [*self._parameters, *averages.values()]
+        self._initial = torch.cat([p.detach().reshape(-1) for p in start])
         self.bind(self._initial)
 
     def vector(self) -> Tensor:
-        """A fresh copy of the parameters that the module came with."""
+        """A fresh copy of what the module came with."""
         return self._initial.clone()
 
     def bind(self, theta: Tensor) -> None:
-        """Make every parameter a view of theta."""
+        """Make every parameter and running average a view of theta."""
         if theta.shape != (self.size,) or theta.dtype != self._initial.dtype:
             raise ValueError(
                 f"this model needs a vector of {self.size} {self._initial.dtype}, "
                 f"got {tuple(theta.shape)} {theta.dtype}"
             )
-        for parameter, view in zip(self._parameters, self._views(theta), strict=True):
+        views = self._views(theta)
+        for parameter, view in zip(self._parameters, views, strict=False):
             parameter.data = view
+        self._bind_averages(views[len(self._parameters) :])
 
-    def gradient(self, theta: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, float]:
-        """The flat gradient of the batch's mean cross-entropy at theta, and the loss itself."""
+    def gradient(self, theta: Tensor, x: Any, y: Tensor) -> tuple[Tensor, float]:
+        """The flat gradient of the batch's mean loss at theta, and the loss itself."""
         self.bind(theta)
         flat = torch.zeros_like(self._initial)
         # backward() adds in place to a gradient that is already there: it fills the flat vector.
-        for parameter, view in zip(self._parameters, self._views(flat), strict=True):
-            parameter.grad = view
-        loss = cross_entropy(self.module(x), y)
+        for parameter, view in zip(self._parameters, self._views(flat), strict=False):
+            parameter.grad = view if parameter.requires_grad else None
+        if self._owners:
+            # The network moves its averages in place, and theta is the caller's.
+            self._bind_averages([view.clone() for view in self._averages(theta)])
+        loss = self.loss(self.module(x), y)
         loss.backward()
         for parameter in self._parameters:
             parameter.grad = None
+        if self._owners:
+            moved = torch.cat([m._buffers[name].reshape(-1) for m, name in self._owners])
+            flat[self.learned :] = (theta[self.learned :] - moved) / self.average_step
         return flat, loss.item()
 
-    def logits(self, theta: Tensor, x: Tensor) -> Tensor:
-        """The network's output at theta, without a graph."""
+    def outputs(self, theta: Tensor, x: Any) -> Any:
+        """The network's output at theta, without a graph, as when it is used and not trained."""
         self.bind(theta)
-        with torch.no_grad():
-            return self.module(x)
+        if self._owners:
+            # Noise can take a variance that is near zero below it.
+            self._bind_averages(
+                [
+                    view.clamp(min=0) if name == "running_var" else view
+                    for (_, name), view in zip(self._owners, self._averages(theta), strict=True)
+                ]
+            )
+        training = self.module.training
+        self.module.eval()
+        try:
+            with torch.no_grad():
+                return self.module(x)
+        finally:
+            self.module.train(training)
 
     def state_dict(self, theta: Tensor) -> dict[str, Tensor]:
         """Theta as a state dict of copies that the plain network loads."""
-        views = self._views(theta)
-        return {slot.name: view.clone() for slot, view in zip(self.layout, views, strict=True)}
+        self.bind(theta)
+        return {name: value.detach().clone() for name, value in self.module.state_dict().items()}
+
+    def _averages(self, vector: Tensor) -> list[Tensor]:
+        return self._views(vector)[len(self._parameters) :]
+
+    def _bind_averages(self, views: list[Tensor]) -> None:
+        for (module, name), view in zip(self._owners, views, strict=True):
+            module._buffers[name] = view
 
     def _views(self, vector: Tensor) -> list[Tensor]:
         vector = vector.detach()
         return [vector[slot.start : slot.stop].view(slot.shape) for slot in self.layout]
 
 
-def _layout(named: list[tuple[str, nn.Parameter]]) -> tuple[Slot, ...]:
+def _owner(module: nn.Module, name: str) -> tuple[nn.Module, str]:
+    """The part of a network that a buffer belongs to, and the buffer's name there."""
+    path, _, last = name.rpartition(".")
+    return module.get_submodule(path), last
+
+
+def _layout(named: dict[str, Tensor]) -> tuple[Slot, ...]:
     slots, start = [], 0
-    for name, parameter in named:
-        stop = start + math.prod(parameter.shape)
-        slots.append(Slot(name, start, stop, tuple(parameter.shape)))
+    for name, tensor in named.items():
+        stop = start + math.prod(tensor.shape)
+        slots.append(Slot(name, start, stop, tuple(tensor.shape)))
         start = stop
     return tuple(slots)

@@ -71,8 +71,8 @@ class Schedule:
 
     @property
     def update(self) -> Update:
-        """How messages follow from each other."""
-        return UPDATES[self.rule]
+        """How messages follow from each other; of rules that are not known here, as by most."""
+        return UPDATES.get(self.rule, _TRACKING)
 
     @property
     def noise_rounds(self) -> list[int]:

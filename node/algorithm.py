@@ -1,88 +1,104 @@
-"""Algorithm 1 of the paper, for one client: the round loop and nothing else.
+"""The round loop of Algorithm 1, for one client, and nothing else.
 
-Who the neighbours are, how a gradient is made and what noise a rule injects is handed in. With K
-local steps a round, a client's gradient is the mean over a private path of K steps, and the round's
-step is K·λ long: K = 1 is the paper's algorithm to the letter.
+    start   x ← the update's vectors at θ^0
+    round   x ← x + noise;  send x;  x ← update(x, Σ_j w_ij x_j)
+
+Who the neighbours are, how vectors go on (`updates`), how a gradient is made and what noise enters
+(`noise`) is handed in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from lppa.node.learner import Learner
 from lppa.node.neighbours import Neighbours
+from lppa.node.state import ClientState
+from lppa.node.updates import Local, Update, Vectors
 
 
 @dataclass(frozen=True)
-class Round:
-    """A client between two rounds: all that goes on from there, besides its data and its noise."""
+class LocalSteps:
+    """How a client walks by itself: K steps of length λ, with momentum.
 
-    t: int
-    theta: Tensor
-    gamma: Tensor
-    g: Tensor
+    That belongs to the private path alone: what others see is its mean gradient.
+    """
+
+    count: int
+    lam: Callable[[int], float]
+    momentum: float = 0.0
 
 
 def aggregate(
+    update: Update,
     neighbours: Neighbours,
     learner: Learner,
     inject: Callable[[Tensor, int], Tensor],
-    row: tuple[float, ...],
-    lam: Callable[[int], float],
+    steps: LocalSteps,
     rounds: int,
-    local_steps: int = 1,
     finish: int = 0,
     adapt_first: bool = False,
-) -> Generator[Round, None, Round]:
-    """Yields after each round; returns the state that the client ends with.
+) -> Generator[ClientState, None, None]:
+    """Yields the client's state after each round.
 
-    `row` is row i of W over the in-neighbours and the client itself, in ascending order. Sums run
-    in that order, so that the same seeds give the same bits whatever the network does.
+    Sums run in the order of the senders, so that the same seeds give the same bits whatever the
+    network does.
     """
-    theta = learner.start()
-    g = mean_gradient(learner, theta, torch.zeros_like(theta), lam(0), local_steps)
-    gamma = g
+    taken = 0
+
+    def gradient(x: Tensor, c: Tensor, t: int) -> Tensor:
+        nonlocal taken
+        g = mean_gradient(learner, x, c, steps, steps.lam(t), taken)
+        taken += steps.count
+        return g
+
+    local = Local(gradient, lambda t: steps.count * steps.lam(t), adapt_first)
+    x = update.start(learner.start(), local)
     for t in range(rounds):
-        gamma = inject(gamma, t)
-        mixed_theta, mixed_gamma = mix(row, neighbours.exchange(t, theta, gamma))
-        theta = mixed_theta - local_steps * lam(t) * (mixed_gamma if adapt_first else gamma)
-        g, g_old = mean_gradient(learner, theta, mixed_gamma - g, lam(t + 1), local_steps), g
-        gamma = mixed_gamma + g - g_old
-        yield Round(t + 1, theta, gamma, g)
+        x = {**x, update.noised: inject(x[update.noised], t)}
+        mixed = mix(neighbours.exchange(t, {name: x[name] for name in update.travels}))
+        x = update.combine(x, mixed, t, local)
+        yield ClientState(neighbours.epoch, t + 1, taken, x, inject.secrets)
     for t in range(rounds, rounds + finish):
-        (theta,) = mix(row, neighbours.exchange(t, theta))
-        yield Round(t + 1, theta, gamma, g)
-    return Round(rounds + finish, theta, gamma, g)
+        if update.noised == "theta" and t == rounds:
+            # What the last round added to θ has not been sent yet, and not been hidden.
+            x = {**x, "theta": inject(x["theta"], t)}
+        x = {**x, **mix(neighbours.exchange(t, {"theta": x["theta"]}))}
+        yield ClientState(neighbours.epoch, t + 1, taken, x, inject.secrets)
 
 
-def mean_gradient(learner: Learner, theta: Tensor, c: Tensor, lam: float, steps: int) -> Tensor:
-    """The mean of the gradients on a trial path from θ: x ← x − λ (g + c), so many steps.
+def mean_gradient(
+    learner: Learner, theta: Tensor, c: Tensor, steps: LocalSteps, lam: float, taken: int
+) -> Tensor:
+    """The mean of the gradients on a trial path from θ: x ← x − λ (g + c), K steps.
 
-    `c` is what others' gradients are on average beyond one's own. The path never leaves the client:
-    if θ itself moved along it, neighbours could read the gradients off θ before any noise is added.
+    `c` is what others' gradients are on average beyond one's own; `taken` is how many steps there
+    were before. The path never leaves the client: if θ itself moved along it, neighbours could read
+    the gradients off θ before any noise is added. With momentum, g stands for the sum of this
+    path's gradients so far, each discounted; a path begins at rest.
     """
-    g = learner.gradient(theta)
-    if steps == 1:
+    g = learner.gradient(theta, taken)
+    if steps.count == 1:
         return g
     total, x, drift = g.clone(), theta.clone(), lam * c
-    for _ in range(steps - 1):
+    for k in range(1, steps.count):
         x.sub_(g, alpha=lam).sub_(drift)
-        g = learner.gradient(x)
+        new = learner.gradient(x, taken + k)
+        g = new.add(g, alpha=steps.momentum) if steps.momentum else new
         total.add_(g)
-    return total.div_(steps)
+    return total.div_(steps.count)
 
 
-def mix(row: tuple[float, ...], states: Iterable[tuple[Tensor, ...]]) -> list[Tensor]:
-    """Σ_j w_ij x_j for each vector x of the states, in sender order."""
-    sums: list[Tensor] = []
-    for weight, state in zip(row, states, strict=True):
+def mix(states: Iterable[tuple[float, Mapping[str, Tensor]]]) -> Vectors:
+    """Σ_j w_ij x_j for each vector x by its name, in the order of the states."""
+    sums: dict[str, Tensor] = {}
+    for weight, state in states:
         if sums:
-            for total, vector in zip(sums, state, strict=True):
-                total.add_(vector, alpha=weight)
+            for name, vector in state.items():
+                sums[name].add_(vector, alpha=weight)
         else:
-            sums = [vector * weight for vector in state]
+            sums = {name: vector * weight for name, vector in state.items()}
     return sums

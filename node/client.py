@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from lppa.node.algorithm import Round, aggregate
+from lppa.models.problem import Problem
+from lppa.node.algorithm import LocalSteps, aggregate
 from lppa.node.device import choose_device
 from lppa.node.expansion import Expander
 from lppa.node.join import join
@@ -23,18 +25,22 @@ from lppa.node.learner import DataLearner, Learner, make_learner
 from lppa.node.log import LogWriter, log_path
 from lppa.node.memory import proportional_bytes
 from lppa.node.neighbours import Neighbours
-from lppa.node.noise import Injection, NoiseSource, dp, make_rule
+from lppa.node.noise import Injection, NoiseSource, make_noise, own
 from lppa.node.record import Record
+from lppa.node.rules import Rule, find_rule
 from lppa.node.sketch import Sketch
+from lppa.node.state import ClientState
 from lppa.node.stopwatch import Stopwatch
+from lppa.node.updates import Update, excess
 from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR, encode
-from lppa.protocol.errors import LppaError, RunFailed
+from lppa.protocol.errors import LppaError, RunFailed, WrongUse
 from lppa.protocol.links import Links, Neighbourhood, Stopped
 from lppa.protocol.messages import Done, Failed, Message, Metrics, Plan, Progress
 from lppa.protocol.network import NetworkLinks
 from lppa.protocol.settings import Settings, make_settings
 from lppa.protocol.sockets import FAREWELL, Wire
+from lppa.protocol.view import View, read_view
 
 log = logging.getLogger("lppa.node")
 
@@ -50,10 +56,12 @@ def run_node(
     timeout: float,
     data_dir: Path | None = None,
     record: bool = False,
+    problem: Problem | None = None,
 ) -> Path:
     """Takes part in a run as node `me`; returns the run's directory, or raises LppaError.
 
-    With `record` it keeps all that it sends and receives, for attacks.
+    With `record` it keeps all that it sends and receives, for attacks. `problem` is what this node
+    learns where the run has a problem of its own: code never comes from the coordinator.
     """
     torch.set_num_threads(1)
     wire = Wire(book, me, secret)
@@ -61,7 +69,8 @@ def run_node(
     try:
         inbox = wire.inbox()
         coordinator = wire.outbox(COORDINATOR, timeout)
-        plan = join(wire, coordinator, timeout)
+        endpoint = inbox.endpoint if inbox.endpoint != book.node(me).endpoint else ""
+        plan = join(wire, coordinator, timeout, endpoint)
 
         def report(message: Message) -> None:
             # Never waits: training does not depend on the coordinator.
@@ -72,15 +81,21 @@ def run_node(
                 plan.settings, {"data_dir": None if data_dir is None else str(data_dir)}
             )
             device = torch.device(choose_device(settings.device, me, torch.cuda.device_count()))
-            learner = make_learner(settings, me, plan.nodes, plan.seed, device)
-            links = NetworkLinks(around(plan, me, settings, learner), wire, inbox, coordinator)
+            view = read_view(plan.view)
+            rule = find_rule(settings.rule)
+            learner = make_learner(settings, me, plan.nodes, plan.run_seed, device, problem)
+            near = around(view, me, settings, rule.update(), learner.size)
+            links = NetworkLinks(near, wire, inbox, coordinator, view.endpoints)
             run_folder = out or Path("runs") / plan.name
             log_file = log_path(run_folder, me) if record else None
             # From the first message on: a quick neighbour's noise comes before the handshake ends.
             with recording(links, log_file, book.run, plan):
                 links.handshake(plan.fingerprint)
                 folder = run_folder / "nodes" / str(me)
-                train(plan, settings, learner, links, device, folder, report, at)
+                row = view.places[me].row(me)
+                clock = Stopwatch()
+                neighbours = Neighbours(links, row, device, clock)
+                train(settings, rule, learner, neighbours, plan.run_seed, folder, report, at)
             linger = settings.timeout
         return run_folder
     finally:
@@ -126,68 +141,78 @@ class reported_failures:
         self.report(Failed(at, reason, waited_for))
 
 
-def around(plan: Plan, me: int, settings: Settings, learner: Learner) -> Neighbourhood:
-    """The neighbourhood that a plan describes, after checking that its row of W is one."""
-    if len(plan.inputs) != len(plan.weights) or me not in plan.inputs:
-        raise RunFailed("the plan's row of W does not fit its neighbours")
-    if min(plan.weights) < 0 or not math.isclose(sum(plan.weights), 1.0, abs_tol=1e-9):
-        raise RunFailed(f"the plan's row of W sums to {sum(plan.weights)!r}, not to 1")
+def around(view: View, me: int, settings: Settings, update: Update, size: int) -> Neighbourhood:
+    """Who a node talks to by a view, and what an honest message looks like there."""
+    if me not in view.places:
+        raise RunFailed(f"the coordinator's view has no place for node {me}")
+    if settings.finish and "theta" not in update.travels:
+        raise WrongUse("--finish averages theta, and by this rule it does not travel")
+    sizes = {name: 1 if name in update.scalars else size for name in update.travels}
+
+    def vectors(t: int) -> dict[str, int]:
+        return sizes if t < settings.rounds else {"theta": size}
+
+    place = view.places[me]
     return Neighbourhood(
         me=me,
-        nodes=plan.nodes,
-        inputs=tuple(j for j in plan.inputs if j != me),
-        outputs=plan.outputs,
+        nodes=len(view.members),
+        inputs=place.inputs,
+        outputs=place.outputs,
         dtype=settings.dtype,
-        size=learner.size,
+        size=size,
         timeout=settings.timeout,
         latency=settings.latency,
+        epoch=view.epoch,
+        vectors=vectors,
     )
 
 
 def train(
-    plan: Plan,
     settings: Settings,
+    rule: Rule,
     learner: Learner,
-    links: Links,
-    device: torch.device,
+    neighbours: Neighbours,
+    run_seed: int,
     folder: Path,
     report: Report,
     at: reported_failures,
-) -> Round:
+) -> None:
     """Runs Algorithm 1 over the links, evaluating and reporting on the way."""
-    record, clock, me = Record(folder), Stopwatch(), links.around.me
+    record, links, me = Record(folder), neighbours.links, neighbours.me
     try:
-        log.info("node %d: %d parameters on %s", me, learner.size, device)
-        if settings.seed is not None and settings.rule != "dsgt":
+        log.info("node %d: %d parameters on %s", me, learner.size, neighbours.device)
+        if settings.seed is not None and rule.noise != "none":
             log.warning("the noise is predictable: it is drawn from --seed %d", settings.seed)
         if settings.reveal_batches and isinstance(learner, DataLearner):
             log.warning("the batches of this node are written to %s", folder)
             learner.on_batch = record.batch
-        neighbours = Neighbours(links, plan.inputs, device, clock)
-        inject = make_injection(settings, learner.size, neighbours)
+        inject = make_injection(settings, rule.noise, learner.size, neighbours)
         steps = settings.local_steps
         loop = aggregate(
+            rule.update(),
             neighbours,
             learner,
             inject,
-            plan.weights,
-            settings.step,
+            LocalSteps(
+                learner.steps_per_epoch if steps == "epoch" else int(steps),
+                settings.step,
+                settings.momentum,
+            ),
             settings.rounds,
-            learner.steps_per_epoch if steps == "epoch" else steps,
             settings.finish,
             settings.mixing == "adapt-then-combine",
         )
-        watch = Evaluation(settings, learner, inject, links, clock, Sketch(learner.size, plan.seed))
+        watch = Evaluation(settings, learner, inject, neighbours, Sketch(learner.size, run_seed))
         final = follow(loop, watch, record, report, at)
-        record.tensors("state.pt", {"theta": final.theta, "gamma": final.gamma, "g": final.g})
-        report(Done(final.t, {"seconds": clock.split(), "bytes": dict(links.sent)}))
+        record.tensors("state.pt", dict(final.vectors))
+        seconds = neighbours.clock.split()
+        report(Done(final.t, {"seconds": seconds, "bytes": dict(links.sent)}))
         log.info("done after round %d", final.t)
-        return final
     finally:
         record.close()
 
 
-def make_injection(settings: Settings, size: int, neighbours: Neighbours) -> Injection:
+def make_injection(settings: Settings, noise: str, size: int, neighbours: Neighbours) -> Injection:
     """The noise that the settings ask for."""
 
     def source(beta: float, label: str) -> NoiseSource:
@@ -198,13 +223,14 @@ def make_injection(settings: Settings, size: int, neighbours: Neighbours) -> Inj
             neighbours.me,
             settings.seed,
             label,
+            neighbours.epoch,
         )
 
-    shared = source(settings.beta, "edge")
-    rule = make_rule(settings.rule, settings.noise_exchange, shared, neighbours)
-    # Independent noise on top is what dp adds, on a scale of its own.
-    own = dp(source(settings.beta_own, "own"), neighbours) if settings.beta_own else None
-    return Injection(rule, settings.noisy, own)
+    shared, alone = source(settings.beta, "edge"), source(settings.beta_own, "own")
+    draw = make_noise(noise, settings.noise_exchange, shared, neighbours)
+    # Independent noise on top is of the kind that dp adds, on a scale of its own.
+    on_top = own(alone, neighbours) if settings.beta_own else None
+    return Injection(draw, settings.noisy, on_top, (shared, alone))
 
 
 class Evaluation:
@@ -215,57 +241,72 @@ class Evaluation:
         settings: Settings,
         learner: Learner,
         inject: Injection,
-        links: Links,
-        clock: Stopwatch,
+        neighbours: Neighbours,
         sketch: Sketch,
     ) -> None:
         self.every = settings.eval_every
         self.ends = (settings.rounds, settings.rounds + settings.finish)
         self.learner = learner
         self.inject = inject
-        self.links = links
-        self.clock = clock
+        self.links = neighbours.links
+        self.clock = neighbours.clock
         self.sketch = sketch
 
     def due(self, t: int) -> bool:
         """Every so many rounds, and always at the end."""
         return t % self.every == 0 or t in self.ends
 
-    def is_last(self, t: int) -> bool:
-        """Whether θ after this round is the model that the client ends with."""
-        return t == self.ends[-1]
-
-    def __call__(self, now: Round) -> Metrics:
+    def __call__(self, now: ClientState) -> Metrics:
         with self.clock("eval"):
-            g_norm = float(now.g.double().norm())
-            tested = self.learner.evaluate(now.theta)
+            tested = self.learner.evaluate(now.theta, max(0, now.steps - 1))
+            norms = {name: norm_of(now.vectors.get(name)) for name in ("theta", "gamma", "g")}
             values = {
                 # JSON has no NaN: a loss that overflowed is not a number to report.
-                **{k: v if v is None or math.isfinite(v) else None for k, v in tested.items()},
-                "theta_norm": float(now.theta.double().norm()),
-                "gradient_norm": g_norm,
-                "gamma_norm": float(now.gamma.double().norm()),
+                **finite(tested),
+                "theta_norm": norms["theta"],
+                "gradient_norm": norms["g"],
+                "gamma_norm": norms["gamma"],
                 "noise_norm": self.inject.norm,
-                "noise_to_gradient": self.inject.norm / g_norm if g_norm else None,
+                "noise_to_gradient": self.inject.norm / norms["g"] if norms["g"] else None,
             }
-            theta, excess = self.sketch(now.theta), self.sketch(now.gamma - now.g)
+            sums_to_zero = excess(now.vectors)
+            nothing = np.zeros(0)
+            told = nothing if sums_to_zero is None else self.sketch(sums_to_zero)
+            theta = self.sketch(now.theta)
         values["seconds"] = self.clock.split()
         values["bytes"] = {"noise": 0, "state": 0, **self.links.sent}
         values["dropped"] = dict(self.links.dropped)
         values["memory"] = proportional_bytes()
-        return Metrics(now.t, values, theta, excess)
+        return Metrics(now.t, values, theta, told)
+
+
+def norm_of(vector: torch.Tensor | None) -> float | None:
+    """The length of a vector, None where there is none."""
+    return None if vector is None else float(vector.double().norm())
+
+
+def finite(figures: dict[str, Any]) -> dict[str, Any]:
+    """The figures, None in the place of those that are no numbers."""
+    return {
+        name: finite(value)
+        if isinstance(value, dict)
+        else value
+        if value is None or math.isfinite(value)
+        else None
+        for name, value in figures.items()
+    }
 
 
 def follow(
-    loop: Any, watch: Evaluation, record: Record, report: Report, at: reported_failures
-) -> Round:
+    loop: Iterator[ClientState],
+    watch: Evaluation,
+    record: Record,
+    report: Report,
+    at: reported_failures,
+) -> ClientState:
     """Drives the round loop to its end; evaluates each model right after it was combined."""
     reported = 0.0
-    while True:
-        try:
-            now = next(loop)
-        except StopIteration as end:
-            return end.value
+    for now in loop:
         at.round = now.t
         if watch.due(now.t):
             metrics = watch(now)
@@ -274,5 +315,5 @@ def follow(
         elif time.monotonic() - reported > PROGRESS_EVERY:
             reported = time.monotonic()
             report(Progress(now.t))
-        if watch.is_last(now.t):
-            record.tensors("model.pt", watch.learner.weights(now.theta))
+    record.tensors("model.pt", watch.learner.weights(now.theta))
+    return now

@@ -64,12 +64,11 @@ class Expander:
             quantile_table(distribution, beta / self.step) if beta else (None, None)
         )
 
-    def total(self, terms: Iterable[tuple[int, bytes]], t: int) -> np.ndarray:
+    def total(self, terms: Iterable[tuple[int, bytes]], t: int, epoch: int = 0) -> np.ndarray:
         """Σ sign · noise over (sign, seed) in round t, in steps of the grid: exact integers."""
-        return self._sum(terms, t, self.size)
+        return self._sum([(sign, keystream(seed, t, epoch)) for sign, seed in terms], self.size)
 
-    def _sum(self, terms: Iterable[tuple[int, bytes]], t: int, size: int) -> np.ndarray:
-        streams = [(sign, keystream(seed, t)) for sign, seed in terms]
+    def _sum(self, streams: Sequence[tuple[int, CipherContext]], size: int) -> np.ndarray:
         # No draw reaches 2^22 steps, so that this many of them cannot run over.
         sums = np.zeros(size, np.int32 if len(streams) < 512 else np.int64)
         if self.beta == 0.0:
@@ -85,16 +84,16 @@ class Expander:
                     part -= draws
         return sums
 
-    def expand(self, seed: bytes, t: int) -> np.ndarray:
+    def expand(self, seed: bytes, t: int, epoch: int = 0) -> np.ndarray:
         """The noise of one seed in round t, as float64."""
-        return self.total([(1, seed)], t) * self.step
+        return self.total([(1, seed)], t, epoch) * self.step
 
     def commitment(self, seed: bytes) -> bytes:
         """A hash over the first draws of the first round, and over what they are made with.
 
         Two ends that agree on it have the same seed, scale, distribution and arithmetic.
         """
-        drawn = self._sum([(1, seed)], 0, min(self.size, COMMITTED))
+        drawn = self._sum([(1, keystream(seed, 0))], min(self.size, COMMITTED))
         about = f"lppa noise {self.distribution} {self.beta.hex()} {self.size}".encode()
         return hashlib.sha256(
             about + hashlib.sha256(seed).digest() + drawn.astype("<i4").tobytes()
@@ -131,9 +130,13 @@ class _Work:
 ZEROS = bytes(4 * CHUNK)
 
 
-def keystream(seed: bytes, t: int) -> CipherContext:
-    """The stream of a seed for a round; what it makes of zeros is random to all others."""
-    nonce = struct.pack("<IQ4s", 0, t, b"lppa")  # the block counter, the round, what it is for
+def keystream(seed: bytes, t: int, epoch: int = 0) -> CipherContext:
+    """The stream of a seed for a round; what it makes of zeros is random to all others.
+
+    A round that is done again in a later epoch has another stream: no pad is used twice.
+    """
+    # The block counter, the round, the epoch, what it is for.
+    nonce = struct.pack("<III4s", 0, t, epoch, b"lppa")
     return Cipher(algorithms.ChaCha20(seed, nonce), mode=None).encryptor()
 
 

@@ -20,10 +20,13 @@ log = logging.getLogger("lppa.join")
 HELLO_EVERY = 1.0
 
 
-def join(wire: Wire, coordinator: Outbox, timeout: float) -> Plan:
-    """Waits for the plan; gives up when the coordinator has been silent for `timeout` seconds."""
+def join(wire: Wire, coordinator: Outbox, timeout: float, endpoint: str = "") -> Plan:
+    """Waits for the plan; gives up when the coordinator has been silent for `timeout` seconds.
+
+    `endpoint` is where this node listens.
+    """
     where = wire.book.coordinator.endpoint
-    hello = Hello(wire.instance, socket.gethostname(), os.getpid(), NOISE_EXCHANGES)
+    hello = Hello(wire.instance, socket.gethostname(), os.getpid(), NOISE_EXCHANGES, endpoint)
     heard, missing = time.monotonic(), ()
     greeted = 0.0
     log.info("looking for the coordinator at %s", where)

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import repeat
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -16,14 +16,20 @@ from torch import Tensor
 from lppa.models.dead import dead_share
 from lppa.models.flat import FlatModel
 from lppa.models.networks import build
+from lppa.models.problem import Problem
 from lppa.models.quadratic import Quadratic, quadratic
-from lppa.node.datasets import Samples, SparseSamples, load_dataset, split
+from lppa.node.batches import Batches
+from lppa.node.datasets import load_dataset, split
+from lppa.node.datasets.own import Rows, as_rows, labels_of
+from lppa.protocol.errors import WrongUse
 from lppa.protocol.seeds import derive, stream
 from lppa.protocol.settings import QUADRATICS, Settings
 
 TEST_CHUNK = 1000
 FEW = 200  # test rows that tell dead units
 EXAMPLES = 8  # whose gradients are measured one by one
+
+Figures = dict[str, Any]
 
 
 class Learner(Protocol):
@@ -35,70 +41,89 @@ class Learner(Protocol):
     def start(self) -> Tensor:
         """θ^0."""
 
-    def gradient(self, theta: Tensor) -> Tensor:
-        """∇L(θ) on the next batch."""
+    def gradient(self, theta: Tensor, step: int) -> Tensor:
+        """∇L(θ) on the batch of that step."""
 
-    def evaluate(self, theta: Tensor) -> dict[str, float | None]:
+    def evaluate(self, theta: Tensor, step: int) -> Figures:
         """Test accuracy (None where there is none) and loss, and what tells whether they are good.
 
         `chance` is the accuracy of always the same answer, `dead` the share of units that are zero
-        for all inputs, `example_rms` the size of one example's gradient, the largest of a few.
+        for all inputs, `example_rms` the size of one example's gradient, the largest of a few of
+        the batch of the last step, and `metrics` whatever else a problem is judged by.
         """
 
     def weights(self, theta: Tensor) -> dict[str, Tensor]:
         """θ as a state dict."""
 
 
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some rows of a data set: a client's own, or those that models are tested on."""
+
+    data: Rows
+    rows: np.ndarray
+
+    def take(self, rows: np.ndarray, like: Tensor) -> tuple[Any, Tensor]:
+        """A batch, where the vector is and in its floating type."""
+        x, y = self.data.take(rows, like.dtype)
+        return _moved(x, like.device), y.to(like.device)
+
+
 class DataLearner:
-    """A network on this client's share of a data set."""
+    """A network on this client's share of a data set.
+
+    `clip` is the norm that each sample's gradient is held to, and of which order it is;
+    `on_batch` hears the rows of every batch, for runs that reveal them.
+    """
 
     def __init__(
         self,
         model: FlatModel,
-        train: Samples | SparseSamples,
-        rows: np.ndarray,
-        test: Samples | SparseSamples,
-        test_rows: np.ndarray,
-        batch: int,
+        problem: Problem,
+        train: Part,
+        test: Part,
+        batches: Batches,
         steps_per_epoch: int,
-        order: np.random.Generator,
-        dtype: torch.dtype,
-        device: torch.device,
-        repeat_first: bool = False,
+        weight_decay: float = 0.0,
         clip: tuple[float, int] | None = None,
     ) -> None:
         self.model = model
+        self.problem = problem
         self.size = model.size
         self.train = train
         self.test = test
-        self.test_rows = test_rows
-        self.chance = float(np.bincount(test.y[test_rows]).max() / len(test_rows))
-        self.latest = rows[:0]
-        self.batches = batches(rows, batch, order)
-        if repeat_first:
-            self.batches = repeat(next(self.batches))
-        # Hears the rows of every batch; for runs that reveal them.
-        self.on_batch: Callable[[np.ndarray], None] | None = None
+        self.batches = batches
         self.steps_per_epoch = steps_per_epoch
-        self.dtype = dtype
-        self.device = device
-        # The norm that each sample's gradient is held to, and of which order it is.
+        self.weight_decay = weight_decay
         self.clip = clip
+        self.on_batch: Callable[[np.ndarray], None] | None = None
+        labels = labels_of(test.data)
+        self.chance = None
+        if labels is not None:
+            self.chance = float(np.bincount(labels[test.rows]).max() / len(test.rows))
 
     def start(self) -> Tensor:
-        """θ^0: the network's own random start."""
+        """θ^0: the network's own start."""
         return self.model.vector()
 
-    def gradient(self, theta: Tensor) -> Tensor:
-        """The gradient of the mean cross-entropy over the next batch."""
-        rows = next(self.batches)
+    def gradient(self, theta: Tensor, step: int) -> Tensor:
+        """The gradient of the mean loss over the batch of that step."""
+        rows = self.batches(step)
         if self.on_batch is not None:
             self.on_batch(rows)
-        self.latest = rows
-        return self._gradient(theta, rows)
+        # Dropout and the like: what is drawn follows from the run's seed too.
+        draws = derive(self.batches.seed, "draws", self.batches.node, step)
+        torch.default_generator.manual_seed(draws)
+        if theta.is_cuda:
+            torch.cuda.manual_seed(draws)
+        g = self._gradient(theta, rows)
+        if self.weight_decay:
+            learned = self.model.learned
+            g[:learned].add_(theta[:learned], alpha=self.weight_decay)
+        return g
 
     def _gradient(self, theta: Tensor, rows: np.ndarray) -> Tensor:
-        x, y = (part.to(self.device) for part in self.train.take(rows, self.dtype))
+        x, y = self.train.take(rows, theta)
         if self.clip is not None:
             # Imported late: few runs clip, and it brings a part of PyTorch that all would pay for.
             from lppa.models.clipping import clipped_gradient
@@ -107,29 +132,42 @@ class DataLearner:
         g, _ = self.model.gradient(theta, arranged(x), y)
         return g
 
-    def evaluate(self, theta: Tensor) -> dict[str, float | None]:
-        """Accuracy and mean cross-entropy over the test rows; dead units on a few of them."""
-        right, loss, count = 0, 0.0, len(self.test_rows)
-        some, _ = self.test.take(self.test_rows[:FEW], self.dtype)
+    def evaluate(self, theta: Tensor, step: int) -> Figures:
+        """Metrics and mean loss over the test rows; dead units on a few of them."""
+        outputs, targets, loss = [], [], 0.0
+        rows = self.test.rows
+        for first in range(0, len(rows), TEST_CHUNK):
+            x, y = self.test.take(rows[first : first + TEST_CHUNK], theta)
+            out = self.model.outputs(theta, arranged(x))
+            loss += float(self.problem.loss(out, y)) * len(y)
+            outputs.append(out)
+            targets.append(y)
+        out, y = torch.cat(outputs), torch.cat(targets)
+        figures = {name: float(f(out, y)) for name, f in self.problem.figures(y).items()}
+        right = figures.pop("accuracy", None)
+        some, _ = self.test.take(rows[:FEW], theta)
         self.model.bind(theta)
-        for first in range(0, count, TEST_CHUNK):
-            x, y = self.test.take(self.test_rows[first : first + TEST_CHUNK], self.dtype)
-            y = y.to(self.device)
-            logits = self.model.logits(theta, arranged(x.to(self.device)))
-            right += int((logits.argmax(1) == y).sum())
-            loss += float(torch.nn.functional.cross_entropy(logits, y, reduction="sum"))
         return {
-            "accuracy": right / count,
-            "loss": loss / count,
-            "chance": self.chance,
-            "dead": dead_share(self.model.module, some.to(self.device)),
-            "example_rms": self._example_rms(theta),
+            "accuracy": right,
+            "loss": loss / len(rows),
+            "metrics": figures,
+            "chance": self.chance if right is not None else None,
+            "dead": dead_share(self.model.module, some),
+            "example_rms": self._example_rms(theta, step),
         }
 
-    def _example_rms(self, theta: Tensor) -> float | None:
+    def _example_rms(self, theta: Tensor, step: int) -> float:
         """The largest root mean square of single gradients, over a few examples of a batch."""
-        sizes = [self._gradient(theta, row) for row in self.latest[:EXAMPLES, None]]
-        return max((float(g.double().square().mean().sqrt()) for g in sizes), default=None)
+        learned, module = self.model.learned, self.model.module
+        training = module.training
+        # One example alone has no spread that a normalisation over batches could go by.
+        module.eval()
+        try:
+            few = self.batches(step)[:EXAMPLES, None]
+            sizes = [self._gradient(theta, row)[:learned] for row in few]
+        finally:
+            module.train(training)
+        return max(float(g.double().square().mean().sqrt()) for g in sizes)
 
     def weights(self, theta: Tensor) -> dict[str, Tensor]:
         """θ as the network's state dict."""
@@ -158,37 +196,38 @@ class QuadraticLearner:
         """A random point."""
         return self.first
 
-    def gradient(self, theta: Tensor) -> Tensor:
+    def gradient(self, theta: Tensor, step: int) -> Tensor:
         """A_i θ − b_i."""
         return self.problem.gradient(self.me, theta)
 
-    def evaluate(self, theta: Tensor) -> dict[str, float | None]:
+    def evaluate(self, theta: Tensor, step: int) -> Figures:
         """How far the mean objective is above its least value."""
-        loss = float(self.problem.gap(theta))
-        return {"accuracy": None, "loss": loss, **dict.fromkeys(("chance", "dead", "example_rms"))}
+        nothing = dict.fromkeys(("accuracy", "chance", "dead", "example_rms"))
+        return {**nothing, "loss": float(self.problem.gap(theta)), "metrics": {}}
 
     def weights(self, theta: Tensor) -> dict[str, Tensor]:
         """θ under its own name."""
         return {"theta": theta.clone()}
 
 
-def arranged(x: Tensor) -> Tensor:
+def arranged(x: Any) -> Any:
     """The batch with its memory laid out as convolutions and pools on a CPU are fastest on.
 
     Images with their channels last: half again as fast on batches of MNIST and CIFAR-10. A single
     image gains nothing.
     """
-    if x.device.type == "cpu" and x.dim() == 4 and len(x) > 1:
+    if isinstance(x, Tensor) and x.device.type == "cpu" and x.dim() == 4 and len(x) > 1:
         return x.to(memory_format=torch.channels_last)
     return x
 
 
-def batches(rows: np.ndarray, batch: int, order: np.random.Generator) -> Iterator[np.ndarray]:
-    """Full batches for ever, in a new order in each pass; all rows where there are fewer."""
-    while True:
-        shuffled = order.permutation(rows)
-        for first in range(0, max(1, len(rows) - batch + 1), batch):
-            yield shuffled[first : first + batch]
+def _moved(x: Any, device: torch.device) -> Any:
+    """Inputs on a device; a network may take several."""
+    if isinstance(x, Tensor):
+        return x.to(device)
+    if isinstance(x, dict):
+        return {name: _moved(part, device) for name, part in x.items()}
+    return [_moved(part, device) for part in x] if isinstance(x, list | tuple) else x
 
 
 def steps_per_epoch(rows: int, nodes: int, batch: int) -> int:
@@ -206,31 +245,63 @@ def test_rows(count: int, wanted: int, seed: int) -> np.ndarray:
     return np.sort(stream(seed, "test").choice(count, wanted, replace=False))
 
 
+def shares(problem: Problem, spec: str, nodes: int, seed: int) -> list[Part]:
+    """The training data of all clients: split, or as the problem has it."""
+    given = problem.per_client()
+    if given is not None:
+        if len(given) != nodes:
+            raise WrongUse(f"the problem has data for {len(given)} clients, and there are {nodes}")
+        if spec != "iid":
+            raise WrongUse(f"--partition {spec}: the problem says itself who has which data")
+        parts = [as_rows(part, f"the data of client {i}") for i, part in enumerate(given)]
+        return [Part(part, np.arange(len(part))) for part in parts]
+    data = as_rows(problem.train, "the training data")
+    kind = spec.partition(":")[0]
+    labels = labels_of(data) if kind in ("dirichlet", "classes") else np.zeros(len(data), int)
+    if labels is None:
+        raise WrongUse(f"--partition {spec} needs classes, and these targets are none")
+    return [Part(data, rows) for rows in split(spec, labels, nodes, derive(seed, "partition"))]
+
+
+def shipped_problem(settings: Settings, start: int) -> Problem:
+    """A data set and a network by their names; `start` is what the network is drawn from."""
+    dataset = load_dataset(settings.dataset, settings.data_dir, normalize=settings.normalize)
+    generator = torch.Generator().manual_seed(start)
+    module = build(settings.model, dataset.shape, dataset.classes, generator)
+    return Problem(module, dataset.train, dataset.test, name=settings.dataset)
+
+
 def make_learner(
-    settings: Settings, me: int, nodes: int, seed: int, device: torch.device
+    settings: Settings,
+    me: int,
+    nodes: int,
+    seed: int,
+    device: torch.device,
+    problem: Problem | None = None,
 ) -> Learner:
     """The learner of one client; `seed` is the run's, and every client makes the same split."""
     dtype = getattr(torch, settings.dtype)
     own = ("init",) if settings.init == "common" else ("init", me)
     if settings.dataset in QUADRATICS:
-        problem = quadratic(nodes, derive(seed, "problem"), settings.dataset == "quadratic-shared")
-        return QuadraticLearner(problem, me, stream(seed, *own), dtype, device)
-    dataset = load_dataset(settings.dataset, settings.data_dir, normalize=settings.normalize)
-    rows = split(settings.partition, dataset.train.y, nodes, derive(seed, "partition"))[me]
-    generator = torch.Generator().manual_seed(derive(seed, *own))
-    module = build(settings.model, dataset.shape, dataset.classes, generator)
+        quadratics = quadratic(
+            nodes, derive(seed, "problem"), settings.dataset == "quadratic-shared"
+        )
+        return QuadraticLearner(quadratics, me, stream(seed, *own), dtype, device)
+    start = derive(seed, *own)
+    problem = problem or shipped_problem(settings, start)
+    parts = shares(problem, settings.partition, nodes, seed)
+    model = FlatModel(problem.build(start), dtype, device, problem.loss, settings.lr)
+    if settings.clip is not None and model.learned < model.size:
+        raise WrongUse("--clip needs each sample's own gradient, and BatchNorm mixes samples")
+    test = as_rows(problem.test, "the test data")
     return DataLearner(
-        FlatModel(module, dtype, device),
-        dataset.train,
-        rows,
-        dataset.test,
-        test_rows(len(dataset.test), settings.eval_samples, seed),
-        settings.batch,
-        steps_per_epoch(len(dataset.train), nodes, settings.batch),
-        stream(seed, "batches", me),
-        dtype,
-        device,
-        settings.batches == "same",
+        model,
+        problem,
+        parts[me],
+        Part(test, test_rows(len(test), settings.eval_samples, seed)),
+        Batches(parts[me].rows, settings.batch, seed, me, settings.batches == "same"),
+        steps_per_epoch(sum(len(part.rows) for part in parts), nodes, settings.batch),
+        settings.weight_decay,
         # The norm in which the noise of that kind hides a difference.
         None if settings.clip is None else (settings.clip, 1 if settings.noise == "laplace" else 2),
     )

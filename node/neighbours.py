@@ -6,7 +6,7 @@ times the waiting. Knows neither sockets nor mathematics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
@@ -15,49 +15,48 @@ from torch import Tensor
 from lppa.node.stopwatch import Stopwatch
 from lppa.protocol.codec import all_finite
 from lppa.protocol.errors import RunFailed
-from lppa.protocol.links import Links, arrays_of
-from lppa.protocol.messages import Model, Noise, Seed, State
+from lppa.protocol.links import Links
+from lppa.protocol.messages import Noise, Seed, State
 
 
 class Neighbours:
-    """The in- and out-neighbours of client `me`; `inputs` has the client itself among them."""
+    """The in- and out-neighbours of client `me`, and its row of W over the former and itself."""
 
     def __init__(
-        self,
-        links: Links,
-        inputs: tuple[int, ...],
-        device: torch.device,
-        clock: Stopwatch,
+        self, links: Links, row: Mapping[int, float], device: torch.device, clock: Stopwatch
     ) -> None:
         self.links = links
         self.me = links.around.me
-        self.inputs = inputs
+        self.epoch = links.around.epoch
+        self.row = row
+        self.inputs = links.around.inputs
         self.outputs = links.around.outputs
         self.device = device
         self.clock = clock
 
-    def exchange(self, t: int, *vectors: Tensor) -> Iterator[tuple[Tensor, ...]]:
-        """Sends (θ, γ), or θ alone, to all; yields all senders' in order, one's own included."""
-        kind = (Model, State)[len(vectors) - 1]
+    def exchange(
+        self, t: int, vectors: Mapping[str, Tensor]
+    ) -> Iterator[tuple[float, Mapping[str, Tensor]]]:
+        """Sends vectors to all; yields all senders' with their weights, one's own included."""
         with self.clock("exchange"):
             self.links.check_for_stop()
-            message = kind(t, *map(to_wire, vectors))
+            arrays = {name: to_wire(vector) for name, vector in vectors.items()}
+            message = State(self.epoch, t, arrays)
             self._check_finite(message)
             for receiver in self.outputs:
                 self.links.send(message, receiver)
-        for sender in self.inputs:
+        for sender, weight in self.row.items():
             if sender == self.me:
-                yield vectors
+                yield weight, vectors
                 continue
             with self.clock("exchange"):
-                message = self.links.receive(kind, t, sender)
-                arrays = (message.theta, message.gamma) if kind is State else (message.theta,)
-                state = tuple(from_wire(array, self.device) for array in arrays)
-            yield state
+                arrived = self.links.receive(State, t, sender).vectors
+                state = {name: from_wire(arrived[name], self.device) for name in vectors}
+            yield weight, state
 
-    def _check_finite(self, message: State | Model) -> None:
+    def _check_finite(self, message: State) -> None:
         """A receiver would drop such a message; better to say here what has happened."""
-        for name, array in arrays_of(message):
+        for name, array in message.vectors.items():
             if not all_finite(array):
                 raise RunFailed(
                     f"training diverged: {name} of node {self.me} is no longer finite; "
@@ -69,11 +68,10 @@ class Neighbours:
         """Sends δ_li to every out-neighbour l; returns the δ_ij in sender order."""
         with self.clock("exchange"):
             for receiver, delta in sent.items():
-                self.links.send(Noise(t, to_wire(delta)), receiver)
+                self.links.send(Noise(self.epoch, t, to_wire(delta)), receiver)
             return [
                 from_wire(self.links.receive(Noise, t, sender).delta, self.device)
                 for sender in self.inputs
-                if sender != self.me
             ]
 
     def exchange_seeds(
@@ -83,12 +81,8 @@ class Neighbours:
         with self.clock("exchange"):
             for receiver, pair in sent.items():
                 arrays = (np.frombuffer(part, np.uint8) for part in pair)
-                self.links.send(Seed(t, *arrays), receiver)
-            received = {
-                sender: self.links.receive(Seed, t, sender)
-                for sender in self.inputs
-                if sender != self.me
-            }
+                self.links.send(Seed(self.epoch, t, *arrays), receiver)
+            received = {sender: self.links.receive(Seed, t, sender) for sender in self.inputs}
         return {j: (m.seed.tobytes(), m.commitment.tobytes()) for j, m in received.items()}
 
 

@@ -1,16 +1,16 @@
-"""The rules: what noise each injects into γ, and when.
+"""Noise: what enters a vector before it is sent, and when.
 
 Every edge has a seed of its own that the sender draws; noise sent as a tensor and noise that both
 ends expand from the seed are the same numbers. They lie on a grid that is fine against β and coarse
 against the number type, so that what one client adds another takes away to the last bit. How a seed
-becomes noise is `expansion`'s matter.
+becomes noise is in `expansion`, which vector it enters in `updates`.
 """
 
 from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,11 +19,12 @@ from torch import Tensor
 
 from lppa.node.expansion import Expander, derive_seed
 from lppa.node.neighbours import Neighbours
+from lppa.node.state import NoiseSecrets
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import SEED_BYTES
 
-Rule = Callable[[int], Tensor | None]
-"""From the round to the noise that enters γ; None for none."""
+Draw = Callable[[int], Tensor | None]
+"""From the round to the noise that enters a vector; None for none."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class NoiseSource:
     me: int
     seed: int | None = None
     label: str = "edge"
+    epoch: int = 0
     _drawn: dict[int, bytes] = field(default_factory=dict)
 
     def seed_of(self, target: int) -> bytes:
@@ -48,48 +50,55 @@ class NoiseSource:
             )
         return self._drawn[target]
 
+    @property
+    def drawn(self) -> dict[tuple[str, int], bytes]:
+        """All seeds that were drawn so far, by what for and by receiver."""
+        return {(self.label, target): seed for target, seed in self._drawn.items()}
+
     def draw(self, target: int, t: int) -> Tensor:
         """The noise for a receiver (or for oneself) in round t."""
-        return self.to_tensor(self.expander.total([(1, self.seed_of(target))], t))
+        return self.to_tensor(self.expander.total([(1, self.seed_of(target))], t, self.epoch))
 
     def to_tensor(self, steps: np.ndarray) -> Tensor:
         """Steps of the grid as noise."""
         return torch.from_numpy(steps * self.expander.step).to(self.device, self.dtype)
 
 
-def dsgt(source: NoiseSource, neighbours: Neighbours) -> Rule:
-    """No noise: plain gradient tracking."""
+def none(source: NoiseSource, neighbours: Neighbours) -> Draw:
+    """No noise."""
     return lambda t: None
 
 
-def dp(source: NoiseSource, neighbours: Neighbours) -> Rule:
+def own(source: NoiseSource, neighbours: Neighbours) -> Draw:
     """ζ_i, which nobody takes away again."""
     return lambda t: source.draw(neighbours.me, t)
 
 
-def lppa(source: NoiseSource, neighbours: Neighbours) -> Rule:
+def difference(source: NoiseSource, neighbours: Neighbours) -> Draw:
     """The noise difference Σ_l δ_li − Σ_j δ_ij, with noise that is sent as it is."""
 
-    def difference(t: int) -> Tensor:
+    def drawn(t: int) -> Tensor:
         sent = {receiver: source.draw(receiver, t) for receiver in neighbours.outputs}
         received = neighbours.exchange_noise(t, sent)
         return sum(sent.values()) - sum(received)
 
-    return difference
+    return drawn
 
 
-class SeededLppa:
+class SeededDifference:
     """The same noise difference, expanded at both ends from seeds that are sent once."""
 
     def __init__(self, source: NoiseSource, neighbours: Neighbours) -> None:
         self.source = source
         self.neighbours = neighbours
         self.terms: list[tuple[int, bytes]] = []
+        self.told: dict[int, bytes] = {}
 
     def __call__(self, t: int) -> Tensor:
         if not self.terms:
             self.terms = self._agree(t)
-        return self.source.to_tensor(self.source.expander.total(self.terms, t))
+        total = self.source.expander.total(self.terms, t, self.source.epoch)
+        return self.source.to_tensor(total)
 
     def _agree(self, t: int) -> list[tuple[int, bytes]]:
         """Exchanges seeds; one that would make other noise here than there ends the run."""
@@ -104,43 +113,58 @@ class SeededLppa:
                     "the noise that it committed to: its noise would not cancel",
                     round=t,
                 )
-        return [(1, seed) for seed in sent.values()] + [(-1, seed) for seed, _ in received.values()]
+        self.told = {sender: seed for sender, (seed, _) in received.items()}
+        return [(1, seed) for seed in sent.values()] + [(-1, seed) for seed in self.told.values()]
 
 
-RULES: dict[str, Callable[[NoiseSource, Neighbours], Rule]] = {
-    "dsgt": dsgt,
-    "dp": dp,
-    "lppa": lppa,
+NOISES: dict[str, Callable[[NoiseSource, Neighbours], Draw]] = {
+    "none": none,
+    "own": own,
+    "difference": difference,
 }
 
 
-def make_rule(name: str, exchange: str, source: NoiseSource, neighbours: Neighbours) -> Rule:
-    """A rule by name; how noise is exchanged matters only to the one that exchanges any."""
-    if name == "lppa" and exchange == "seed":
-        return SeededLppa(source, neighbours)
-    return RULES[name](source, neighbours)
+def make_noise(name: str, exchange: str, source: NoiseSource, neighbours: Neighbours) -> Draw:
+    """Noise by name; how it is exchanged matters only to the one that is."""
+    if name == "difference" and exchange == "seed":
+        return SeededDifference(source, neighbours)
+    return NOISES[name](source, neighbours)
 
 
 class Injection:
-    """Applies a rule in the rounds in which noise is `due`.
+    """Adds noise in the rounds in which it is `due`.
 
-    `own` is independent noise that comes on top, which nobody takes away again.
+    `on_top` is independent noise besides, which nobody takes away again; `sources` are what both
+    are drawn from.
     """
 
-    def __init__(self, rule: Rule, due: Callable[[int], bool], own: Rule | None = None) -> None:
-        self.rule = rule
+    def __init__(
+        self,
+        draw: Draw,
+        due: Callable[[int], bool],
+        on_top: Draw | None = None,
+        sources: Sequence[NoiseSource] = (),
+    ) -> None:
+        self.draw = draw
         self.due = due
-        self.own = own
+        self.on_top = on_top
+        self.sources = sources
         self.norm = 0.0
 
-    def __call__(self, gamma: Tensor, t: int) -> Tensor:
-        """γ with this round's noise in it. The noise enters the state, not only what is sent."""
+    def __call__(self, vector: Tensor, t: int) -> Tensor:
+        """The vector with this round's noise. It enters the state, not only what is sent."""
         if not self.due(t):
-            return gamma
-        noise = self.rule(t)
-        if self.own is not None:
-            noise = self.own(t) if noise is None else noise + self.own(t)
+            return vector
+        noise = self.draw(t)
+        if self.on_top is not None:
+            noise = self.on_top(t) if noise is None else noise + self.on_top(t)
         if noise is None:
-            return gamma
+            return vector
         self.norm = float(noise.double().norm())
-        return gamma + noise
+        return vector + noise
+
+    @property
+    def secrets(self) -> NoiseSecrets:
+        """What the noise is made from, as far as it has been drawn and told."""
+        drawn = {key: seed for source in self.sources for key, seed in source.drawn.items()}
+        return NoiseSecrets(drawn, getattr(self.draw, "told", {}))

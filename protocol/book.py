@@ -74,6 +74,11 @@ def is_local(endpoint: str) -> bool:
         return False
 
 
+def is_any_port(endpoint: str) -> bool:
+    """Whether an endpoint leaves the port to the operating system."""
+    return endpoint.startswith("tcp://") and endpoint.endswith(":0")
+
+
 def host_of(endpoint: str) -> str:
     """The host in a tcp endpoint, without the brackets of IPv6."""
     return endpoint.removeprefix("tcp://").rpartition(":")[0].strip("[]")
@@ -151,8 +156,12 @@ def _peer(entry: Any, name: str) -> Peer:
         r"tcp://(\[[0-9a-fA-F:.]+\]|[^\s:/*\[\]]+):\d{1,5}|ipc://\S+", endpoint
     ):
         raise WrongUse(f"{name}: endpoint {endpoint!r} is not like tcp://HOST:PORT or ipc://PATH")
-    if endpoint.startswith("tcp://") and not 1 <= int(endpoint.rpartition(":")[2]) <= 65535:
-        raise WrongUse(f"{name}: endpoint {endpoint!r} has no such port")
+    if endpoint.startswith("tcp://"):
+        # Port 0 is any that is free: a node says hello with the one that it got. The coordinator
+        # must be found without having said anything.
+        lowest = 1 if name == COORDINATOR_NAME else 0
+        if not lowest <= int(endpoint.rpartition(":")[2]) <= 65535:
+            raise WrongUse(f"{name}: endpoint {endpoint!r} has no such port")
     if not isinstance(key, str) or not re.fullmatch(KEY, key):
         raise WrongUse(f"{name}: public_key must be a CURVE key of {KEY_LENGTH} characters")
     return Peer(endpoint, key)
@@ -165,6 +174,8 @@ def _check_distinct(book: AddressBook) -> None:
     named += [(f"node {i}", peer) for i, peer in enumerate(book.nodes)]
     for name, peer in named:
         for what in (peer.endpoint, peer.public_key):
+            if what == peer.endpoint and is_any_port(what):
+                continue
             if what in seen:
                 raise WrongUse(f"{seen[what]} and {name} have the same address or key: {what}")
             seen[what] = name

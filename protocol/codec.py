@@ -18,12 +18,13 @@ import numpy as np
 from lppa.protocol import messages
 from lppa.protocol.messages import Message
 
-VERSION = 1
+VERSION = 2
 COORDINATOR = -1  # the sender id of the coordinator; nodes count from 0
 MAX_HEADER = 1 << 20
 MAX_FRAME = 1 << 31
 MAX_TEXT = 1 << 16
 MAX_DIMENSIONS = 4
+MAX_VECTORS = 16
 DTYPES = {"<f4": np.dtype("<f4"), "<f8": np.dtype("<f8"), "|u1": np.dtype("|u1")}
 
 KINDS: dict[str, type] = {
@@ -39,7 +40,6 @@ KINDS: dict[str, type] = {
         messages.Noise,
         messages.Seed,
         messages.State,
-        messages.Model,
         messages.Progress,
         messages.Metrics,
         messages.Done,
@@ -88,7 +88,8 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
         isinstance(value, list) and all(isinstance(text, str) for text in value)
     ),
 }
-ARRAY = "np.ndarray"
+ARRAY, VECTORS = "np.ndarray", "Vectors"
+IN_HEADER = ("epoch", "round")  # of every message, 0 where it has none
 
 
 def encode(message: Message, run: str, sender: int) -> list[Any]:
@@ -96,19 +97,22 @@ def encode(message: Message, run: str, sender: int) -> list[Any]:
     tensors, body, frames = [], {}, []
     for about in fields(message):
         value = getattr(message, about.name)
-        if about.type == ARRAY:
-            array = np.ascontiguousarray(value)
-            if array.dtype.str not in DTYPES:
-                raise TypeError(f"{about.name}: {array.dtype} does not travel")
-            tensors.append([about.name, array.dtype.str, list(array.shape)])
-            frames.append(array)
-        elif about.name != "round":
+        if about.type in (ARRAY, VECTORS):
+            named = {about.name: value} if about.type == ARRAY else value
+            for name, vector in named.items():
+                array = np.ascontiguousarray(vector)
+                if array.dtype.str not in DTYPES:
+                    raise TypeError(f"{name}: {array.dtype} does not travel")
+                tensors.append([name, array.dtype.str, list(array.shape)])
+                frames.append(array)
+        elif about.name not in IN_HEADER:
             body[about.name] = value
     header = {
         "version": VERSION,
         "run": run,
         "kind": NAMES[type(message)],
         "sender": sender,
+        "epoch": getattr(message, "epoch", 0),
         "round": getattr(message, "round", 0),
         "tensors": tensors,
         "body": body,
@@ -131,7 +135,7 @@ def decode(frames: Sequence[Any], run: str) -> Envelope:
     return Envelope(header["sender"], kind(**values))
 
 
-HEADER = {"version": int, "run": str, "kind": str, "sender": int, "round": int}
+HEADER = {"version": int, "run": str, "kind": str, "sender": int, "epoch": int, "round": int}
 
 
 def _header(frames: Sequence[Any]) -> dict[str, Any]:
@@ -149,8 +153,10 @@ def _header(frames: Sequence[Any]) -> dict[str, Any]:
     for name, kind in HEADER.items():
         if type(header[name]) is not kind:
             raise BadMessage(f"header field {name} is not {kind.__name__}")
-    if not -1 <= header["sender"] < 1 << 31 or not 0 <= header["round"] < 1 << 31:
-        raise BadMessage("sender or round out of range")
+    if not -1 <= header["sender"] < 1 << 31:
+        raise BadMessage("sender out of range")
+    if not all(0 <= header[name] < 1 << 31 for name in IN_HEADER):
+        raise BadMessage("epoch or round out of range")
     if not isinstance(header["tensors"], list) or not isinstance(header["body"], dict):
         raise BadMessage("header with wrong types")
     return header
@@ -193,8 +199,12 @@ def _body(kind: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
             if about.name not in arrays:
                 raise BadMessage(f"{header['kind']} without {about.name}")
             values[about.name] = arrays[about.name]
-        elif about.name == "round":
-            values["round"] = header["round"]
+        elif about.type == VECTORS:
+            values[about.name] = dict(arrays)
+            if not 0 < len(arrays) <= MAX_VECTORS:
+                raise BadMessage(f"{header['kind']} with {len(arrays)} vectors")
+        elif about.name in IN_HEADER:
+            values[about.name] = header[about.name]
         elif about.name not in body and about.default is not MISSING:
             values[about.name] = about.default
         else:
@@ -202,7 +212,10 @@ def _body(kind: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
                 raise BadMessage(f"{header['kind']} without a proper {about.name}")
             value = body[about.name]
             values[about.name] = tuple(value) if isinstance(value, list) else value
-    if not {*body, *arrays} <= set(values) - {"round"}:
+    taken = set(values) - set(IN_HEADER)
+    if any(about.type == VECTORS for about in fields(kind)):
+        taken |= set(arrays)
+    if not {*body, *arrays} <= taken:
         raise BadMessage(f"{header['kind']} with more than it should have")
     return values
 

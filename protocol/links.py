@@ -11,8 +11,8 @@ import queue
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 from lppa.protocol.codec import BadMessage, Envelope, all_finite
 from lppa.protocol.errors import LppaError, RunFailed
 from lppa.protocol.mailbox import Mailbox, random_delay
-from lppa.protocol.messages import Message, Model, Noise, Seed, State
+from lppa.protocol.messages import Message, Noise, Seed, State
 from lppa.protocol.names import describe
 
 log = logging.getLogger("lppa.links")
@@ -45,6 +45,9 @@ class Neighbourhood:
     size: int
     timeout: float
     latency: float = 0.0
+    epoch: int = 0
+    # Names and sizes of the vectors that travel in a round.
+    vectors: Callable[[int], Mapping[str, int]] = field(default=lambda round: {}, compare=False)
 
 
 class Links(ABC):
@@ -59,7 +62,7 @@ class Links(ABC):
         # Hears every message that passes, as ("in" or "out", peer, message); for attackers.
         self.tap: Callable[[str, int, Message], None] | None = None
 
-    def send(self, message: Noise | Seed | State | Model, receiver: int) -> None:
+    def send(self, message: Noise | Seed | State, receiver: int) -> None:
         """Sends to one out-neighbour. The arrays must not be changed afterwards."""
         kind = "noise" if isinstance(message, (Noise, Seed)) else "state"
         self.sent[kind] += array_bytes(message)
@@ -71,7 +74,7 @@ class Links(ABC):
         """The message of that kind and round from one in-neighbour; waits until the deadline."""
         self.round = max(self.round, round)
         deadline = time.monotonic() + self.around.timeout
-        while (message := self.mailbox.take(kind, round, sender)) is None:
+        while (message := self.mailbox.take(kind, self.around.epoch, round, sender)) is None:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise RunFailed(
@@ -111,18 +114,33 @@ class Links(ABC):
         check_speaker(envelope, speaker)
         if envelope.sender not in around.inputs:
             raise BadMessage("its sender is not an in-neighbour")
-        if not isinstance(message, (Noise, Seed, State, Model)):
+        if not isinstance(message, (Noise, Seed, State)):
             raise BadMessage(f"a {type(message).__name__.lower()} is not expected here")
+        if message.epoch != around.epoch:
+            raise BadMessage(f"epoch {message.epoch} while this node is in epoch {around.epoch}")
         if not self.round <= message.round <= self.round + around.nodes:
             raise BadMessage(f"round {message.round} while this node is in round {self.round}")
         if self.mailbox.has_had(envelope.sender, message):
             raise BadMessage(f"a second {type(message).__name__.lower()} for one round")
-        seed = isinstance(message, Seed)
-        dtype, size = ("uint8", SEED_BYTES) if seed else (around.dtype, around.size)
-        for name, array in arrays_of(message):
-            if array.dtype.name != dtype or array.shape != (size,):
+        self._check_arrays(message)
+
+    def _check_arrays(self, message: Noise | Seed | State) -> None:
+        """Names, types and sizes are those of this round, and all values are numbers."""
+        dtype, found = self.around.dtype, arrays_of(message)
+        if isinstance(message, State):
+            expected = self.around.vectors(message.round)
+            if set(found) != set(expected):
+                names = ", ".join(sorted(expected))
+                raise BadMessage(f"round {message.round} has the vectors {names}, and no others")
+        elif isinstance(message, Seed):
+            dtype, expected = "uint8", dict.fromkeys(found, SEED_BYTES)
+        else:
+            expected = dict.fromkeys(found, self.around.size)
+        for name, array in found.items():
+            if array.dtype.name != dtype or array.shape != (expected[name],):
                 raise BadMessage(
-                    f"{name} is {array.dtype.name}{list(array.shape)}, not {dtype}[{size}]"
+                    f"{name} is {array.dtype.name}{list(array.shape)}, "
+                    f"not {dtype}[{expected[name]}]"
                 )
             if not all_finite(array):
                 raise BadMessage(f"{name} has values that are not finite")
@@ -168,12 +186,14 @@ def check_speaker(envelope: Envelope, speaker: int | None) -> None:
         raise BadMessage(f"its key is that of {describe(speaker)}")
 
 
-def arrays_of(message: Message) -> list[tuple[str, np.ndarray]]:
-    """The arrays of a message with their names."""
-    values = [(about.name, getattr(message, about.name)) for about in fields(message)]
-    return [(name, value) for name, value in values if isinstance(value, np.ndarray)]
+def arrays_of(message: Message) -> dict[str, np.ndarray]:
+    """The arrays of a message by their names."""
+    if isinstance(message, State):
+        return message.vectors
+    values = {about.name: getattr(message, about.name) for about in fields(message)}
+    return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
 
 def array_bytes(message: Message) -> int:
     """How much of a message is arrays."""
-    return sum(array.nbytes for _, array in arrays_of(message))
+    return sum(array.nbytes for array in arrays_of(message).values())

@@ -1,4 +1,4 @@
-"""Arrivals wait here until the round loop asks for them, by kind, round and sender.
+"""Arrivals wait here until the round loop asks for them, by kind, epoch, round and sender.
 
 A directed edge is one-way, so a sender can be several rounds ahead. What may enter is decided by
 the links; the mailbox only keeps it and, for a simulated network, holds it back for a while.
@@ -14,23 +14,23 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-Key = tuple[type, int, int]
+Key = tuple[type, int, int, int]
 
 
 @dataclass
 class Mailbox:
-    """Messages by (kind, round, sender); `delay` draws how many seconds each is held back."""
+    """Messages by (kind, epoch, round, sender); `delay` draws how many seconds each is held."""
 
     delay: Callable[[], float] | None = None
     _known: set[Key] = field(default_factory=set)
-    _taken: dict[tuple[type, int], int] = field(default_factory=dict)
+    _taken: dict[tuple[type, int], tuple[int, int]] = field(default_factory=dict)
     _ready: dict[Key, Any] = field(default_factory=dict)
     _held: list[tuple[float, int, Key, Any]] = field(default_factory=list)
     _order: count = field(default_factory=count)
 
     def put(self, sender: int, message: Any) -> None:
         """Keeps a message until it is taken."""
-        key = (type(message), message.round, sender)
+        key = (type(message), message.epoch, message.round, sender)
         self._known.add(key)
         if self.delay is None:
             self._ready[key] = message
@@ -40,19 +40,20 @@ class Mailbox:
 
     def has_had(self, sender: int, message: Any) -> bool:
         """Whether a message of the same kind, round and sender is waiting, or was taken."""
-        taken = self._taken.get((type(message), sender), -1)
-        return message.round <= taken or (type(message), message.round, sender) in self._known
+        kind, when = type(message), (message.epoch, message.round)
+        taken = self._taken.get((kind, sender), (-1, -1))
+        return when <= taken or (kind, *when, sender) in self._known
 
-    def take(self, kind: type, round: int, sender: int) -> Any | None:
+    def take(self, kind: type, epoch: int, round: int, sender: int) -> Any | None:
         """Hands a message out, once; None if it is not there (yet)."""
         now = time.monotonic() if self._held else 0.0
         while self._held and self._held[0][0] <= now:
             _, _, key, message = heapq.heappop(self._held)
             self._ready[key] = message
-        message = self._ready.pop((kind, round, sender), None)
+        message = self._ready.pop((kind, epoch, round, sender), None)
         if message is not None:
-            self._known.discard((kind, round, sender))
-            self._taken[kind, sender] = round
+            self._known.discard((kind, epoch, round, sender))
+            self._taken[kind, sender] = (epoch, round)
         return message
 
     def next_due(self) -> float | None:

@@ -1,7 +1,7 @@
 """What nodes and the coordinator say to each other: one frozen dataclass per message.
 
-A field of type `np.ndarray` travels as a raw frame of its own; all else travels in the header. How
-that is written and checked is the codec's matter.
+A field of type `np.ndarray` travels as a raw frame of its own, a `Vectors` field as one frame for
+each name; all else travels in the header. How that is written and checked is not decided here.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from typing import Any
 
 import numpy as np
 
+Vectors = dict[str, np.ndarray]
+"""Named vectors: which names there are follows from the rule."""
+
 
 @dataclass(frozen=True)
 class Hello:
     """Node to coordinator, repeated until the plan comes: here I am.
 
     `instance` is drawn once per process, so that two processes with one id can be told apart.
+    `endpoint` is where this process listens, empty where peers.json says so already.
     """
 
     instance: str
@@ -24,6 +28,7 @@ class Hello:
     pid: int
     # Ways to exchange noise that this node knows; one that does not say knows the first only.
     speaks: tuple[str, ...] = ("tensor",)
+    endpoint: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,17 +42,16 @@ class Waiting:
 class Plan:
     """Coordinator to node, once, when all are there: everything the node needs to know.
 
-    `weights` is the node's row of W over `inputs`, its in-neighbours and itself in ascending order.
-    `fingerprint` is one hash over the whole plan of all nodes; neighbours compare it.
+    `view` is the first view of the graph, as far as this node is told (`view.read_view`).
+    `run_seed` is what splits, starts and batches are drawn from; whether noise can be repeated is
+    a setting. `fingerprint` is one hash over the whole plan of all nodes; neighbours compare it.
     """
 
     name: str
     nodes: int
     settings: dict[str, Any]
-    seed: int
-    inputs: tuple[int, ...]
-    weights: tuple[float, ...]
-    outputs: tuple[int, ...]
+    run_seed: int
+    view: dict[str, Any]
     fingerprint: str
 
 
@@ -83,18 +87,20 @@ class Welcome:
 class Noise:
     """Node to out-neighbour, when noise is due: δ_li."""
 
+    epoch: int
     round: int
     delta: np.ndarray
 
 
 @dataclass(frozen=True)
 class Seed:
-    """Node to out-neighbour, once: the seed that both expand into δ_li for any round.
+    """Node to out-neighbour, once in an epoch: the seed that both expand into δ_li for any round.
 
     `commitment` is a hash over the noise that the sender makes of it, so that an end that would
     make other noise is found out before any is used.
     """
 
+    epoch: int
     round: int
     seed: np.ndarray
     commitment: np.ndarray
@@ -102,19 +108,11 @@ class Seed:
 
 @dataclass(frozen=True)
 class State:
-    """Node to out-neighbour, every round: θ_i and γ_i."""
+    """Node to out-neighbour, every round: the vectors of the rule, such as θ_i and γ_i."""
 
+    epoch: int
     round: int
-    theta: np.ndarray
-    gamma: np.ndarray
-
-
-@dataclass(frozen=True)
-class Model:
-    """Node to out-neighbour, in the finishing rounds: θ_i alone."""
-
-    round: int
-    theta: np.ndarray
+    vectors: Vectors
 
 
 @dataclass(frozen=True)
@@ -157,5 +155,5 @@ class Failed:
 
 Message = (
     Hello | Waiting | Plan | Refuse | Stop | Greet | Welcome
-    | Noise | Seed | State | Model | Progress | Metrics | Done | Failed
+    | Noise | Seed | State | Progress | Metrics | Done | Failed
 )  # fmt: skip

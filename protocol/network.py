@@ -6,7 +6,7 @@ What makes a message acceptable is decided in `links`, for all kinds of links al
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lppa.protocol.codec import COORDINATOR, BadMessage, Envelope, decode, encode
@@ -21,13 +21,19 @@ class NetworkLinks(Links):
     """Links over ZeroMQ: one inbox, an outbox per out-neighbour, an ear for the coordinator."""
 
     def __init__(
-        self, around: Neighbourhood, wire: Wire, inbox: Inbox, coordinator: Outbox
+        self,
+        around: Neighbourhood,
+        wire: Wire,
+        inbox: Inbox,
+        coordinator: Outbox,
+        endpoints: Mapping[int, str] | None = None,
     ) -> None:
         super().__init__(around)
+        told = endpoints or {}
         self.run = wire.book.run
         self.inbox = inbox
         self.coordinator = coordinator
-        self.outboxes = {to: wire.outbox(to, around.timeout) for to in around.outputs}
+        self.outboxes = {to: wire.outbox(to, around.timeout, told.get(to)) for to in around.outputs}
 
     def handshake(self, fingerprint: str) -> None:
         """Greets every neighbour and makes sure that all of them follow the same plan."""

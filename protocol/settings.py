@@ -49,6 +49,8 @@ def option(
 
 
 PARTITIONS = "iid, quantity:ALPHA, dirichlet:ALPHA or classes:K"
+RULES = ("dsgt", "dp", "lppa", "dsgd")
+OWN = "own/"  # before the name of a rule or a problem that a run brings itself
 NOISE_EXCHANGES = ("tensor", "seed")
 LONGEST_WAIT = 1_000_000.0  # seconds; ZeroMQ counts milliseconds in 32 bits
 
@@ -90,7 +92,12 @@ class Settings:
         choices=("next", "same"),
     )
     # -- the algorithm
-    rule: str = option("lppa", "Aggregation rule.", choices=("dsgt", "dp", "lppa", "dsgd"))
+    rule: str = option(
+        "lppa",
+        "Aggregation rule: dsgt, dp, lppa, dsgd, or FILE.py:NAME, a rule of your own.",
+        pattern="|".join(RULES) + rf"|{OWN}[\w.-]+",
+        allowed=f"{', '.join(RULES)} or a rule of your own",
+    )
     rounds: int = option(80, "Communication rounds T.", kind=int, least=1)
     lr: float = option(0.03, "Step size λ.", kind=float, above=0.0)
     lr_decay: float = option(0.0, "λ in round t is λ / (1 + DECAY·t).", kind=float, least=0.0)
@@ -100,6 +107,16 @@ class Settings:
         kind=int,
         least=1,
         words=("epoch",),
+    )
+    momentum: float = option(
+        0.0,
+        "Momentum within a round's local steps; each round begins at rest.",
+        kind=float,
+        least=0.0,
+        most=0.999,
+    )
+    weight_decay: float = option(
+        0.0, "Adds DECAY·θ to each gradient of the local steps.", kind=float, least=0.0
     )
     mixing: str = option(
         "adapt-then-combine",

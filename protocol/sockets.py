@@ -1,7 +1,7 @@
 """ZeroMQ sockets with our options: one bound inbox, one connected outbox per receiver, CURVE.
 
 The only module that knows ZeroMQ. It moves frames and says which key sent them; what the frames
-mean is not its matter.
+mean is not known here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from lppa.protocol.book import AddressBook, Peer, is_local
+from lppa.protocol.book import AddressBook, Peer, is_any_port, is_local
 from lppa.protocol.codec import COORDINATOR, MAX_FRAME
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.names import describe
@@ -101,11 +101,19 @@ class Wire:
                 f"{describe(self.me)} cannot listen on {peer.endpoint}: {error.strerror}. "
                 "Is it running already, or is the port taken by another program?"
             ) from None
-        return Inbox(socket, self.owners if self.keys else None)
+        port = socket.last_endpoint.decode().rpartition(":")[2]
+        where = peer.endpoint
+        if is_any_port(where):
+            where = f"{where.removesuffix(':0')}:{port}"
+        return Inbox(socket, self.owners if self.keys else None, where)
 
-    def outbox(self, receiver: int, send_timeout: float) -> Outbox:
-        """Connects to a node, or to the coordinator; the peer need not be there yet."""
+    def outbox(self, receiver: int, send_timeout: float, endpoint: str | None = None) -> Outbox:
+        """Connects to a node, or to the coordinator; the peer need not be there yet.
+
+        `endpoint` is where it said that it listens; who it is, its key in the address book says.
+        """
         peer = _entry(self.book, receiver)
+        endpoint = endpoint or peer.endpoint
         socket = self._socket(zmq.DEALER)
         socket.sndtimeo = int(send_timeout * 1000)
         # The same after a broken connection, so that answers find their way again.
@@ -116,7 +124,12 @@ class Wire:
             socket.curve_publickey = self.keys.public.encode()
         watched = FAILURES | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
         monitor = socket.get_monitor_socket(watched) if self.keys else None
-        socket.connect(peer.endpoint.replace("//localhost:", "//127.0.0.1:"))
+        try:
+            socket.connect(endpoint.replace("//localhost:", "//127.0.0.1:"))
+        except zmq.ZMQError as error:
+            raise WrongUse(
+                f"{describe(receiver)} cannot be reached at {endpoint!r}: {error.strerror}"
+            ) from None
         self.outboxes.append(Outbox(receiver, socket, monitor))
         return self.outboxes[-1]
 
@@ -143,11 +156,12 @@ class Wire:
 
 
 class Inbox:
-    """The bound socket that all others write to."""
+    """The bound socket that all others write to; `endpoint` is where they find it."""
 
-    def __init__(self, socket: zmq.Socket, owners: dict[str, int] | None) -> None:
+    def __init__(self, socket: zmq.Socket, owners: dict[str, int] | None, endpoint: str) -> None:
         self.socket = socket
         self.owners = owners
+        self.endpoint = endpoint
 
     def receive(self) -> Arrival | None:
         """What has arrived, None where nothing has; never waits."""

@@ -41,9 +41,9 @@ def alone(dataset: str, seed: int) -> dict[str, Any]:
     settings = make_settings({"dataset": dataset, "seed": seed})
     learner = make_learner(settings, 0, 1, seed, torch.device("cpu"))
     theta = learner.start()
-    for _ in range(settings.rounds * int(settings.local_steps)):
-        theta = theta - settings.lr * learner.gradient(theta)
-    return {"accuracy": learner.evaluate(theta)["accuracy"]}
+    for step in range(settings.rounds * int(settings.local_steps)):
+        theta = theta - settings.lr * learner.gradient(theta, step)
+    return {"accuracy": learner.evaluate(theta, 0)["accuracy"]}
 
 
 def together(dataset: str, column: str, rule: str, seed: int, folder: Path) -> dict[str, Any]:

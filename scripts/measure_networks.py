@@ -34,11 +34,11 @@ def measure(dataset: str, network: str) -> tuple[int, int, float, float]:
     theta, largest = learner.start(), 0.0
     for step in range(max(LOOKS) + 1):
         if step in LOOKS:
-            for row in rng.choice(len(learner.train), EXAMPLES, replace=False):
-                x, y = learner.train.take(np.array([row]), learner.dtype)
+            for row in rng.choice(len(learner.train.data), EXAMPLES, replace=False):
+                x, y = learner.train.take(np.array([row]), theta)
                 largest = max(largest, rms(learner.model.gradient(theta, x, y)[0]))
-        theta = theta - settings.lr * learner.gradient(theta)
-    return learner.size, len(learner.train), largest, rms(theta)
+        theta = theta - settings.lr * learner.gradient(theta, step)
+    return learner.size, len(learner.train.data), largest, rms(theta)
 
 
 def main() -> None:

@@ -21,7 +21,6 @@ from lppa.protocol.messages import Noise, Plan, Seed, State
 from lppa.protocol.settings import Settings, make_settings
 
 SAMPLE = 20_000  # coordinates that a row of W is estimated from
-VECTORS = ("theta", "gamma")  # of a state, in their order
 TRUSTED = 1e-3  # relative error above which an estimate does not explain what was seen
 
 
@@ -36,7 +35,7 @@ class Knowledge:
     attackers: set[int]
     steps: int  # local steps a round
     W: np.ndarray | None = None
-    states: dict[tuple[int, int], tuple[Tensor, Tensor]] = field(default_factory=dict)
+    states: dict[tuple[int, int], dict[str, Tensor]] = field(default_factory=dict)
     noise: dict[tuple[int, int, int], Tensor] = field(default_factory=dict)
     seeds: dict[tuple[int, int], bytes] = field(default_factory=dict)
 
@@ -47,16 +46,15 @@ class Knowledge:
 
     def state(self, node: int, t: int) -> tuple[Tensor, Tensor]:
         """(θ, γ) that a node sent in round t."""
-        if (node, t) not in self.states:
-            raise WrongUse(f"the attackers heard nothing from node {node} in round {t}")
-        return self.states[node, t]
+        return self.vector(node, t, "theta"), self.vector(node, t, "gamma")
 
     def vector(self, node: int, t: int, name: str) -> Tensor:
-        """`theta` or `gamma` as a node sent it in round t."""
-        sent = dict(zip(VECTORS, self.state(node, t), strict=False))
-        if name not in sent:
+        """One of the vectors that a node sent in round t."""
+        if (node, t) not in self.states:
+            raise WrongUse(f"the attackers heard nothing from node {node} in round {t}")
+        if name not in self.states[node, t]:
             raise WrongUse(f"node {node} sent no {name} in round {t}")
-        return sent[name]
+        return self.states[node, t][name]
 
     def heard(self, t: int) -> list[int]:
         """The nodes whose state of round t is known, the attackers' own included."""
@@ -141,7 +139,8 @@ def _node_of(path: Path) -> int:
 def _take(known: Knowledge, me: int, direction: str, peer: int, message: object) -> None:
     sender, receiver = (me, peer) if direction == "out" else (peer, me)
     if isinstance(message, State):
-        known.states[sender, message.round] = (_tensor(message.theta), _tensor(message.gamma))
+        vectors = {name: _tensor(array) for name, array in message.vectors.items()}
+        known.states[sender, message.round] = vectors
     elif isinstance(message, Noise):
         known.noise[sender, receiver, message.round] = _tensor(message.delta)
     elif isinstance(message, Seed):

@@ -83,14 +83,17 @@ class _Client:
         self.rows: list[np.ndarray] = []
         self.learner.on_batch = self.rows.append
         self.start = self.learner.start()
-        self.gradient = self.learner.gradient
+
+    def gradient(self, theta: Tensor) -> Tensor:
+        """On the next batch."""
+        return self.learner.gradient(theta, len(self.rows))
 
 
 def _exposed(terms: list[Term], gradients: list[Tensor], client: _Client) -> Exposed:
     pairs = zip(terms, gradients, strict=True)
     vector = sum(term.coefficient * gradient for term, gradient in pairs)
     rms = math.sqrt(sum(root_mean_square(gradient) ** 2 for gradient in gradients))
-    taken = [client.learner.train.take(rows, vector.dtype) for rows in client.rows]
+    taken = [client.learner.train.data.take(rows, vector.dtype) for rows in client.rows]
     inputs, labels = (torch.stack(parts) for parts in zip(*taken, strict=True))
     return Exposed(Target(vector, tuple(terms)), rms, inputs, labels)
 

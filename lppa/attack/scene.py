@@ -24,6 +24,7 @@ from lppa.node.log import log_path, read_log
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.messages import Plan
 from lppa.protocol.settings import Settings, make_settings
+from lppa.protocol.view import read_view
 
 log = logging.getLogger("lppa.attack")
 
@@ -83,7 +84,7 @@ def plan_cases(
     cases, deaf = [], []
     for attack, some in zip(attacks, groups, strict=True):
         for group in some:
-            heard = {node for spy in group for node in plans[spy].inputs}
+            heard = {n for spy in group for n in read_view(plans[spy].view).places[spy].inputs}
             for victim in sorted(heard - spies) if victims is None else victims:
                 if victim not in heard:
                     verb = "does" if len(group) == 1 else "do"

@@ -36,6 +36,8 @@ GROWTH = {
     "dataset": "digits",
     "model": "cnn",
     "partition": "iid",
+    "momentum": 0.0,
+    "weight_decay": 0.0,
     "normalize": True,
     "batch": 32,
     "batches": "next",

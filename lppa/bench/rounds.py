@@ -6,7 +6,7 @@ Part of `lppa bench`. Every client is a process of its own in both cases; they t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -17,12 +17,15 @@ from torch import Tensor
 
 from lppa.models.flat import FlatModel
 from lppa.models.networks import build
-from lppa.node.algorithm import aggregate
+from lppa.models.problem import Problem
+from lppa.node.algorithm import LocalSteps, aggregate
+from lppa.node.batches import Batches
 from lppa.node.datasets import Samples
 from lppa.node.expansion import Expander, keystream, raw_words
-from lppa.node.learner import DataLearner
+from lppa.node.learner import DataLearner, Part
 from lppa.node.neighbours import Neighbours
-from lppa.node.noise import Injection, NoiseSource, make_rule
+from lppa.node.noise import Injection, NoiseSource, make_noise
+from lppa.node.rules import RULES
 from lppa.node.stopwatch import Stopwatch
 from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR
@@ -40,9 +43,11 @@ TIMEOUT = 120.0
 class Alone(Neighbours):
     """Neighbours that are not there: their vectors are the client's own, and nothing is sent."""
 
-    def exchange(self, t: int, *vectors: Tensor) -> Iterator[tuple[Tensor, ...]]:
-        for _ in self.inputs:
-            yield vectors
+    def exchange(
+        self, t: int, vectors: Mapping[str, Tensor]
+    ) -> Iterator[tuple[float, Mapping[str, Tensor]]]:
+        for weight in self.row.values():
+            yield weight, vectors
 
     def exchange_noise(self, t: int, sent: dict[int, Tensor]) -> list[Tensor]:
         return list(sent.values())
@@ -86,7 +91,17 @@ def round_partner(
     learner = synthetic_learner(me)
     wire = Wire(book, me, secret)
     try:
-        around = Neighbourhood(me, nodes, others, others, "float32", learner.size, TIMEOUT)
+        sizes = {"theta": learner.size, "gamma": learner.size}
+        around = Neighbourhood(
+            me,
+            nodes,
+            others,
+            others,
+            "float32",
+            learner.size,
+            TIMEOUT,
+            vectors=lambda t: sizes,
+        )
         links = NetworkLinks(around, wire, wire.inbox(), wire.outbox(COORDINATOR, TIMEOUT))
         links.handshake("bench")
         turns = []
@@ -111,14 +126,22 @@ def round_loop(
 ) -> Iterator[Any]:
     """Algorithm 1 with uniform weights; nothing is computed before it is asked for."""
     device = torch.device("cpu")
-    neighbours = variant.neighbours(links, tuple(range(nodes)), device, Stopwatch())
+    row = dict.fromkeys(range(nodes), 1.0 / nodes)
+    neighbours = variant.neighbours(links, row, device, Stopwatch())
     expander = Expander("laplace", BETA, learner.size)
     source = NoiseSource(expander, torch.float32, device, neighbours.me)
-    rule = make_rule(variant.rule, variant.exchange, source, neighbours)
-    inject = Injection(rule, variant.noisy)
-    row = (1.0 / len(neighbours.inputs),) * len(neighbours.inputs)
+    rule = RULES[variant.rule]
+    draw = make_noise(rule.noise, variant.exchange, source, neighbours)
     links.round, links.mailbox = 0, Mailbox()  # the rounds begin again
-    return aggregate(neighbours, learner, inject, row, lambda t: 0.01, rounds, 1, adapt_first=True)
+    return aggregate(
+        rule.update(),
+        neighbours,
+        learner,
+        Injection(draw, variant.noisy),
+        LocalSteps(1, lambda t: 0.01),
+        rounds,
+        adapt_first=True,
+    )
 
 
 def synthetic_learner(me: int) -> DataLearner:
@@ -127,18 +150,14 @@ def synthetic_learner(me: int) -> DataLearner:
     images = random.random((ROWS, *SHAPE), dtype=np.float32)
     samples = Samples(images, random.integers(0, CLASSES, ROWS))
     module = build("cnn", SHAPE, CLASSES, torch.Generator().manual_seed(0))
-    device = torch.device("cpu")
+    everything = Part(samples, np.arange(ROWS))
     return DataLearner(
-        FlatModel(module, torch.float32, device),
-        samples,
-        np.arange(ROWS),
-        samples,
-        np.arange(ROWS),
-        BATCH,
+        FlatModel(module, torch.float32, torch.device("cpu")),
+        Problem(module, samples, samples),
+        everything,
+        everything,
+        Batches(everything.rows, BATCH, 0, me),
         ROWS // BATCH,
-        random,
-        torch.float32,
-        device,
     )
 
 

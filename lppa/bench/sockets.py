@@ -36,7 +36,8 @@ def exchange_sender(
     try:
         socket = context.socket(zmq.DEALER)
         socket.connect(address)
-        frames = encode(State(0, vector, vector), book.run, 0)
+        vectors = {"theta": vector, "gamma": vector}
+        frames = encode(State(0, 0, vectors), book.run, 0)
         for turn in range(repeats + 1):
             for i in range(MESSAGES):
                 if i >= AHEAD:
@@ -46,7 +47,7 @@ def exchange_sender(
             for i in range(MESSAGES):
                 if i >= AHEAD:
                     credit.recv_bytes()
-                links.send(State(turn * MESSAGES + i, vector, vector), 1)
+                links.send(State(0, turn * MESSAGES + i, vectors), 1)
             _settle(credit)
     finally:
         context.destroy(linger=1000)
@@ -101,7 +102,10 @@ def _open(
     """Bare ZeroMQ and our links, side by side, with the one edge from node 0 to node 1."""
     inputs, outputs = ((), (1,)) if me == 0 else ((0,), ())
     wire = Wire(book, me, secret)
-    around = Neighbourhood(me, MESSAGES, inputs, outputs, "float32", size, TIMEOUT)
+    sizes = {"theta": size, "gamma": size}
+    around = Neighbourhood(
+        me, MESSAGES, inputs, outputs, "float32", size, TIMEOUT, vectors=lambda t: sizes
+    )
     links = NetworkLinks(around, wire, wire.inbox(), wire.outbox(COORDINATOR, TIMEOUT))
     links.handshake("bench")
     return zmq.Context(), wire, links

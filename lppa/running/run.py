@@ -51,7 +51,7 @@ def coordinate(
         seconds = {"total": 0.0, "start": 0.0}
         watch = Watch(
             roster,
-            blueprint.plan,
+            lambda node: blueprint.plan(node, roster.endpoints),
             blueprint.settings.timeout,
             lambda: nodes.deaths() if nodes else {},
         )
@@ -126,7 +126,7 @@ def run_local(
     Attackers follow the protocol like all others, and record what they send and receive.
     """
     warm_up()
-    partition = check_data(blueprint.settings, blueprint.nodes, blueprint.seed)
+    partition = check_data(blueprint.settings, blueprint.nodes, blueprint.run_seed)
     if partition is not None:
         blueprint = choose_noise(blueprint, min(map(sum, partition["labels"])))
     private = Path(tempfile.mkdtemp(prefix="lppa-"))

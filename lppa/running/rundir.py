@@ -90,7 +90,7 @@ def config_record(blueprint: Blueprint) -> dict[str, Any]:
         ABOUT: {
             "name": blueprint.name,
             "nodes": blueprint.nodes,
-            "run_seed": blueprint.seed,
+            "run_seed": blueprint.run_seed,
             "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
             "python": platform.python_version(),
             "versions": {package: metadata.version(package) for package in PACKAGES},

@@ -74,8 +74,8 @@ BAD = {
     ],
     "whose accuracy is not a number": [without("accuracy"), report(accuracy="high")],
     "whose loss is not a number": [without("loss"), report(loss=[1.0])],
-    "whose gamma_norm is not a number": [without("gamma_norm"), report(gamma_norm=None)],
-    "whose gradient_norm is not a number": [without("gradient_norm"), report(gradient_norm=None)],
+    "whose gamma_norm is not a number": [without("gamma_norm"), report(gamma_norm=[])],
+    "whose gradient_norm is not a number": [without("gradient_norm"), report(gradient_norm="x")],
     "whose memory is not a number": [report(memory="much")],
     "whose noise_to_gradient is not a number": [report(noise_to_gradient={})],
     "whose theta_norm is not a number": [report(theta_norm="long")],
@@ -83,6 +83,7 @@ BAD = {
     "whose dead is not a number": [report(dead="all")],
     "whose example_rms is not a number": [report(example_rms={})],
     "whose seconds are not numbers": [without("seconds"), report(seconds={"total": None})],
+    "whose metrics are not numbers": [report(metrics=[1]), report(metrics={"r2": "good"})],
     "whose bytes are not numbers": [without("bytes"), report(bytes=[1, 2]), report(bytes=3)],
     BROKEN: [
         replace(report(), theta=np.zeros(SKETCH - 1)),
@@ -227,7 +228,7 @@ def test_a_summary_says_what_was_run():
     }
     assert {name: found[name] for name in expected} == expected
     figures = ("accuracy", "loss", "consensus", "conservation")
-    assert set(found) == {*expected, *figures, "seconds", "bytes", "memory", "history"}
+    assert set(found) == {*expected, *figures, "metrics", "seconds", "bytes", "memory", "history"}
 
 
 def test_seconds_are_means_over_nodes_and_bytes_are_sums():

@@ -204,7 +204,7 @@ BROKEN = {
     "a sketch that is not finite": Metrics(5, VALUES, np.full(256, np.inf), np.zeros(256)),
     "totals that are none": Metrics(5, {**VALUES, "bytes": [1]}, np.ones(256), np.zeros(256)),
     "an end without totals": Done(5, {}),
-    "a message for somebody else": State(5, np.ones(256), np.ones(256)),
+    "a message for somebody else": State(0, 5, {"theta": np.ones(256)}),
 }
 
 

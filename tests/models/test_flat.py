@@ -99,7 +99,7 @@ def test_logits_are_the_plain_networks_and_carry_no_graph():
     model = FlatModel(plain("cnn", seed=1), torch.float32, "cpu")
     other = FlatModel(plain("cnn", seed=2), torch.float32, "cpu").vector()
     x, _ = batch()
-    logits = model.logits(other, x)
+    logits = model.outputs(other, x)
     assert torch.equal(logits, plain("cnn", seed=2)(x))
     assert not logits.requires_grad
 
@@ -109,7 +109,7 @@ def test_a_state_dict_loads_into_the_plain_network_and_shares_no_memory():
     theta = model.vector()
     state = model.state_dict(theta)
     x, _ = batch()
-    expected = model.logits(theta, x)
+    expected = model.outputs(theta, x)
     theta.zero_()
     network = plain("cnn", seed=9)
     network.load_state_dict(state)
@@ -125,6 +125,69 @@ def test_a_vector_of_another_size_or_type_is_refused(theta):
         model.bind(theta)
 
 
-def test_a_network_with_running_averages_is_refused():
-    with pytest.raises(ValueError, match="buffers"):
-        FlatModel(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), torch.float32, "cpu")
+# --- running averages ---------------------------------------------------------------------------
+
+
+def normalising(seed=1):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 2))
+
+
+def test_a_step_moves_running_averages_as_the_network_itself_does():
+    step, plain_network = 0.03, normalising().double()
+    model = FlatModel(normalising(), torch.float64, "cpu", average_step=step)
+    x, y = torch.randn(16, 4, dtype=torch.float64), torch.randint(0, 2, (16,))
+    theta = model.vector()
+    kept = theta.clone()
+    g, loss = model.gradient(theta, x, y)
+    # θ is the caller's, and stays.
+    assert torch.equal(theta, kept)
+    expected = nn.functional.cross_entropy(plain_network(x), y)
+    expected.backward()
+    assert loss == pytest.approx(expected.item())
+    with torch.no_grad():
+        for parameter in plain_network.parameters():
+            parameter -= step * parameter.grad
+    moved = model.state_dict(theta - step * g)
+    for name, tensor in plain_network.state_dict().items():
+        if name != "1.num_batches_tracked":
+            torch.testing.assert_close(moved[name], tensor, rtol=1e-12, atol=1e-14)
+    assert model.learned == sum(p.numel() for p in plain_network.parameters())
+    assert model.size == model.learned + 6
+
+
+def test_in_use_a_network_goes_by_its_averages_and_changes_nothing():
+    model, x = FlatModel(normalising(), torch.float64, "cpu"), torch.randn(5, 4).double()
+    theta = model.vector() + 0.01
+    kept, plain_network = theta.clone(), normalising().double()
+    plain_network.load_state_dict(model.state_dict(theta))
+    expected = plain_network.eval()(x)
+    assert torch.equal(model.outputs(theta, x), expected)
+    assert torch.equal(model.outputs(theta, x[:1]), plain_network(x[:1]))
+    assert torch.equal(theta, kept)
+    assert model.module.training
+
+
+def test_a_variance_that_noise_took_below_zero_counts_as_zero():
+    model = FlatModel(normalising(), torch.float32, "cpu")
+    theta = model.vector()
+    theta[model.learned :] = -1.0
+    assert model.outputs(theta, torch.randn(5, 4)).isfinite().all()
+
+
+def test_weights_that_two_layers_share_are_there_once_and_load_under_both_names():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = nn.Linear(3, 3), nn.Linear(3, 3)
+            self.two.weight = self.one.weight
+
+        def forward(self, x):
+            return self.two(self.one(x))
+
+    model = FlatModel(Tied(), torch.float32, "cpu")
+    assert model.size == 9 + 3 + 3
+    theta, x = torch.randn(model.size), torch.randn(2, 3)
+    network = Tied()
+    network.load_state_dict(model.state_dict(theta))
+    assert torch.equal(network(x), model.outputs(theta, x))

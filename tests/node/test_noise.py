@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from lppa.node.expansion import GRID_BITS, Expander, derive_seed
-from lppa.node.noise import Injection, NoiseSource, dp, make_rule
+from lppa.node.noise import Injection, NoiseSource, make_noise, own
+from lppa.node.rules import RULES
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.settings import Settings
 
@@ -23,7 +24,8 @@ def source(distribution="laplace", beta=0.025, size=1000, dtype=torch.float32, m
 
 
 def injection(rule, noise, world, every, exchange="tensor"):
-    return Injection(make_rule(rule, exchange, noise, world), Settings(noise_every=every).noisy)
+    draw = make_noise(RULES[rule].noise, exchange, noise, world)
+    return Injection(draw, Settings(noise_every=every).noisy)
 
 
 class Around:
@@ -238,9 +240,31 @@ def test_a_seed_that_would_make_other_noise_here_is_found_out(what):
 
 def test_independent_noise_comes_on_top_and_is_not_that_of_the_edges():
     world = Around(0, (1,), [torch.zeros(1000)])
-    edges, own = source(seed=6), source(beta=0.1, seed=6)
-    lppa = make_rule("lppa", "tensor", edges, world)
-    with_own = Injection(lppa, lambda t: True, dp(own, world))(torch.zeros(1000), 0)
+    edges, alone = source(seed=6), source(beta=0.1, seed=6)
+    lppa = make_noise("difference", "tensor", edges, world)
+    with_own = Injection(lppa, lambda t: True, own(alone, world))(torch.zeros(1000), 0)
     without = Injection(lppa, lambda t: True)(torch.zeros(1000), 0)
-    assert torch.allclose(with_own - without, own.draw(0, 0), atol=1e-6)
+    assert torch.allclose(with_own - without, alone.draw(0, 0), atol=1e-6)
     assert float((with_own - without).std()) == pytest.approx(0.1 * math.sqrt(2), rel=0.2)
+
+
+def test_a_round_that_is_done_again_in_another_epoch_has_other_noise():
+    expander, cpu = Expander("laplace", 0.025, 1000), torch.device("cpu")
+    first, again = (
+        NoiseSource(expander, torch.float32, cpu, 0, 6, "edge", epoch).draw(1, 4)
+        for epoch in (0, 1)
+    )
+    assert float((first == again).double().mean()) < 0.01
+
+
+@pytest.mark.parametrize("exchange", ["tensor", "seed"])
+def test_the_secrets_are_what_was_drawn_and_told(exchange):
+    other, mine = source(me=1, seed=6), source(me=0, seed=6)
+    told = {1: seeds_of(other, 0)} if exchange == "seed" else [other.draw(0, 0)]
+    world = Around(0, (1,), told)
+    inject = Injection(
+        make_noise("difference", exchange, mine, world), lambda t: True, sources=(mine,)
+    )
+    inject(torch.zeros(1000), 0)
+    assert inject.secrets.drawn == {("edge", 1): mine.seed_of(1)}
+    assert inject.secrets.told == ({1: other.seed_of(0)} if exchange == "seed" else {})

@@ -72,7 +72,7 @@ def test_a_node_that_is_there_twice_is_named(tmp_path, content):
         (["nodes", 0, "id"], "0", "whole number"),
         (["nodes", 0, "id"], 9, "0 to 2"),
         (["nodes", 0, "endpoint"], "127.0.0.1:5000", "tcp://HOST:PORT"),
-        (["nodes", 0, "endpoint"], "tcp://127.0.0.1:0", "no such port"),
+        (["nodes", 0, "endpoint"], "tcp://127.0.0.1:65536", "no such port"),
         (["nodes", 0, "endpoint"], "tcp://127.0.0.1:70000", "no such port"),
         (["nodes", 0, "endpoint"], "tcp://*:5000", "tcp://HOST:PORT"),
         (["nodes", 0, "public_key"], "short", "CURVE key"),

@@ -17,7 +17,6 @@ from lppa.protocol.messages import (
     Greet,
     Hello,
     Metrics,
-    Model,
     Noise,
     Plan,
     Progress,
@@ -30,18 +29,20 @@ from lppa.protocol.messages import (
 )
 from lppa.protocol.sockets import NOBODY
 
-SIZE, NODES = 5, 4
+SIZE, NODES, LAST = 5, 4, 100
+SIZES = {"theta": SIZE, "gamma": SIZE}
 FINE = np.arange(SIZE, dtype=np.float32)
 BYTES = np.arange(32, dtype=np.uint8)
 RUN = "run-1"
 
 
 def around(me=0, inputs=(1, 2), outputs=(1, 2), timeout=20.0, **changes):
+    changes = {"vectors": lambda t: SIZES if t < LAST else {"theta": SIZE}, **changes}
     return Neighbourhood(me, NODES, inputs, outputs, "float32", SIZE, timeout, **changes)
 
 
-def state(round=0, theta=FINE, gamma=FINE):
-    return State(round, theta, gamma)
+def state(round=0, theta=FINE, gamma=FINE, epoch=0):
+    return State(epoch, round, {"theta": theta, "gamma": gamma})
 
 
 @pytest.fixture
@@ -69,15 +70,30 @@ def with_one(bad):
         pytest.param(1, state(0), "round 0 while this node is in round 3", id="rounds too late"),
         pytest.param(1, state(8), "round 8 while this node is in round 3", id="too far ahead"),
         pytest.param(1, state(2**31 - 1), "while this node is in round 3", id="the last round"),
-        pytest.param(1, Noise(3, FINE.astype(np.float64)), "delta is float64", id="a wide type"),
-        pytest.param(1, Noise(3, FINE[:4]), r"float32\[4\], not float32\[5\]", id="too short"),
-        pytest.param(1, Noise(3, np.zeros(0, np.float32)), r"float32\[0\]", id="empty"),
-        pytest.param(1, Noise(3, FINE.reshape(1, 5)), r"float32\[1, 5\]", id="a matrix"),
-        pytest.param(1, Seed(3, BYTES[:31], BYTES), r"uint8\[31\], not uint8\[32\]", id="a seed"),
-        pytest.param(1, Seed(3, BYTES, FINE), r"commitment is float32\[5\]", id="a commitment"),
+        pytest.param(1, Noise(0, 3, FINE.astype(np.float64)), "delta is float64", id="a wide type"),
+        pytest.param(1, Noise(0, 3, FINE[:4]), r"float32\[4\], not float32\[5\]", id="too short"),
+        pytest.param(1, Noise(0, 3, np.zeros(0, np.float32)), r"float32\[0\]", id="empty"),
+        pytest.param(1, Noise(0, 3, FINE.reshape(1, 5)), r"float32\[1, 5\]", id="a matrix"),
+        pytest.param(
+            1, Seed(0, 3, BYTES[:31], BYTES), r"uint8\[31\], not uint8\[32\]", id="a seed"
+        ),
+        pytest.param(1, Seed(0, 3, BYTES, FINE), r"commitment is float32\[5\]", id="a commitment"),
         pytest.param(1, state(3, FINE, FINE[:4]), r"gamma is float32\[4\]", id="the second array"),
-        pytest.param(1, Noise(3, with_one(np.nan)), "delta has values that are not", id="nan"),
-        pytest.param(1, Model(3, with_one(np.inf)), "theta has values that are not", id="inf"),
+        pytest.param(1, Noise(0, 3, with_one(np.nan)), "delta has values that are not", id="nan"),
+        pytest.param(1, state(3, with_one(np.inf)), "theta has values that are not", id="inf"),
+        pytest.param(1, state(3, epoch=1), "epoch 1 while this node is in epoch 0", id="an epoch"),
+        pytest.param(
+            1,
+            State(0, 3, {"theta": FINE}),
+            "round 3 has the vectors gamma, theta",
+            id="a vector less",
+        ),
+        pytest.param(
+            1,
+            State(0, 3, {"theta": FINE, "gamma": FINE, "more": FINE}),
+            "and no others",
+            id="a vector more",
+        ),
         pytest.param(1, state(3, FINE, with_one(-np.inf)), "gamma has values that", id="-inf"),
     ],
 )
@@ -97,7 +113,7 @@ def test_a_message_that_is_wrong_in_one_thing_is_dropped_with_the_reason(
 OTHERS = [
     Hello("i", "host", 1),
     Waiting((1,)),
-    Plan("n", 2, {}, 1, (0,), (1.0,), (1,), "f"),
+    Plan("n", 2, {}, 1, {}, "f"),
     Refuse("no"),
     Stop("now"),
     Greet("f"),
@@ -110,14 +126,14 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("message", OTHERS, ids=lambda message: type(message).__name__)
-def test_only_noise_states_and_models_are_expected_from_a_neighbour(links, message):
+def test_only_noise_and_states_are_expected_from_a_neighbour(links, message):
     links.accept(Envelope(1, message), None)
     assert len(links.mailbox) == 0
     assert list(links.dropped) == [f"a {type(message).__name__.lower()} is not expected here"]
 
 
 def test_a_message_that_is_right_in_everything_is_used(links):
-    for message in (Noise(0, FINE), state(0), Model(0, FINE), state(NODES)):
+    for message in (Noise(0, 0, FINE), state(0), state(NODES)):
         links.accept(Envelope(1, message), None)
         assert links.receive(type(message), message.round, 1) is message
         links.round = 0
@@ -165,14 +181,14 @@ def test_messages_that_come_early_wait_for_their_round(links):
             links.accept(Envelope(sender, state(round, FINE + round, FINE * sender)), None)
     for round, sender in itertools.product(range(3), (1, 2)):
         message = links.receive(State, round, sender)
-        assert message.theta[0] == round
-        assert message.gamma[1] == sender
+        assert message.vectors["theta"][0] == round
+        assert message.vectors["gamma"][1] == sender
     assert not links.dropped
 
 
 def test_a_deadline_that_passes_names_the_peer_and_the_round(links):
     links.accept(Envelope(1, state(7 - 4)), None)
-    links.accept(Envelope(2, Noise(3, FINE)), None)
+    links.accept(Envelope(2, Noise(0, 3, FINE)), None)
     with pytest.raises(RunFailed) as failure:
         links.receive(State, 3, 2)
     said = "node 0 waited 0.05 s for the state of round 3 from node 2"
@@ -187,7 +203,7 @@ def test_a_message_that_is_held_back_is_waited_for_and_not_missed():
 
 
 def test_bytes_are_counted_by_kind(links):
-    links.send(Noise(0, FINE), 1)
+    links.send(Noise(0, 0, FINE), 1)
     links.send(state(0), 1)
-    links.send(Model(0, FINE), 2)
+    links.send(State(0, 0, {"theta": FINE}), 2)
     assert dict(links.sent) == {"noise": 4 * SIZE, "state": 3 * 4 * SIZE}

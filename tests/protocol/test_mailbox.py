@@ -8,21 +8,33 @@ import time
 import numpy as np
 
 from lppa.protocol.mailbox import Mailbox
-from lppa.protocol.messages import Model, Noise, State
+from lppa.protocol.messages import Noise, State
 
 VECTOR = np.ones(3, np.float32)
 
 
-def state(round):
-    return State(round, VECTOR, VECTOR)
+def state(round, epoch=0):
+    return State(epoch, round, {"theta": VECTOR})
 
 
-def test_a_message_is_found_by_kind_round_and_sender_and_by_nothing_else():
+def test_a_message_is_found_by_kind_epoch_round_and_sender_and_by_nothing_else():
     mailbox, message = Mailbox(), state(4)
     mailbox.put(2, message)
-    for kind, round, sender in [(Noise, 4, 2), (Model, 4, 2), (State, 3, 2), (State, 4, 1)]:
-        assert mailbox.take(kind, round, sender) is None
-    assert mailbox.take(State, 4, 2) is message
+    for other in [(Noise, 0, 4, 2), (State, 1, 4, 2), (State, 0, 3, 2), (State, 0, 4, 1)]:
+        assert mailbox.take(*other) is None
+    assert mailbox.take(State, 0, 4, 2) is message
+
+
+def test_a_round_that_is_done_again_in_a_later_epoch_is_another_one():
+    mailbox = Mailbox()
+    mailbox.put(2, state(4))
+    mailbox.take(State, 0, 4, 2)
+    assert not mailbox.has_had(2, state(3, epoch=1))
+    again = state(3, epoch=1)
+    mailbox.put(2, again)
+    assert mailbox.take(State, 1, 3, 2) is again
+    # What is older than that does not come back.
+    assert mailbox.has_had(2, state(9))
 
 
 def test_a_message_is_handed_out_once():
@@ -30,8 +42,8 @@ def test_a_message_is_handed_out_once():
     mailbox.put(2, state(4))
     assert mailbox.has_had(2, state(4))
     assert len(mailbox) == 1
-    mailbox.take(State, 4, 2)
-    assert mailbox.take(State, 4, 2) is None
+    mailbox.take(State, 0, 4, 2)
+    assert mailbox.take(State, 0, 4, 2) is None
     assert mailbox.has_had(2, state(4))
     assert not mailbox.has_had(2, state(5))
     assert len(mailbox) == 0
@@ -43,7 +55,7 @@ def test_messages_that_come_early_wait_in_any_order():
     for round, sender in order:
         mailbox.put(sender, messages[round, sender])
     for round, sender in sorted(order):
-        assert mailbox.take(State, round, sender) is messages[round, sender]
+        assert mailbox.take(State, 0, round, sender) is messages[round, sender]
     assert len(mailbox) == 0
 
 
@@ -58,7 +70,7 @@ def test_a_message_that_is_held_back_counts_as_there_but_cannot_be_taken_yet():
     mailbox.put(1, state(0))
     assert mailbox.has_had(1, state(0))
     assert len(mailbox) == 1
-    assert mailbox.take(State, 0, 1) is None
+    assert mailbox.take(State, 0, 0, 1) is None
     due = mailbox.next_due()
     passed = time.monotonic() - before
     assert 3600 - passed - 1e-6 <= due <= 3600 + 1e-6
@@ -70,14 +82,14 @@ def test_a_message_that_was_held_back_comes_out_when_it_is_due_the_shorter_delay
     mailbox.put(1, state(0))
     mailbox.put(1, state(1))
     deadline = time.monotonic() + 20
-    while (message := mailbox.take(State, 1, 1)) is None and time.monotonic() < deadline:
+    while (message := mailbox.take(State, 0, 1, 1)) is None and time.monotonic() < deadline:
         threading.Event().wait(mailbox.next_due())
     assert message.round == 1
-    assert mailbox.take(State, 0, 1) is None
+    assert mailbox.take(State, 0, 0, 1) is None
 
 
 def test_messages_due_at_the_same_moment_do_not_get_in_each_others_way():
     mailbox = Mailbox(delay=lambda: 0.0)
     for sender in range(5):
         mailbox.put(sender, state(0))
-    assert all(mailbox.take(State, 0, sender) is not None for sender in range(5))
+    assert all(mailbox.take(State, 0, 0, sender) is not None for sender in range(5))

@@ -351,4 +351,4 @@ def test_what_travels_can_be_read_back_by_anyone_with_the_codec():
             inbox.socket.poll(1000)
         envelope = decode(arrival.frames, RUN)
         assert (envelope.sender, envelope.message.round) == (0, 3)
-        np.testing.assert_array_equal(envelope.message.gamma, FINE)
+        np.testing.assert_array_equal(envelope.message.vectors["gamma"], FINE)

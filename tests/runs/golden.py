@@ -48,7 +48,7 @@ def cases() -> dict[str, dict]:
     """By name the settings of each run."""
     found = {}
     for rule, topology, steps in product(
-        ("dsgt", "dp", "lppa"), ("full", "directed-ring", "ring"), (1, 3)
+        ("dsgt", "dp", "lppa", "dsgd"), ("full", "directed-ring", "ring"), (1, 3)
     ):
         found[f"{rule} {topology} {steps}"] = {
             **PAPER,
@@ -102,7 +102,8 @@ def final_hash(settings: dict, folder: Path) -> str:
     for node in range(nodes):
         state = torch.load(folder / "nodes" / str(node) / "state.pt", weights_only=True)
         for name in ("theta", "gamma", "g"):
-            digest.update(state[name].numpy().tobytes())
+            if name in state:
+                digest.update(state[name].numpy().tobytes())
     return digest.hexdigest()
 
 

@@ -14,17 +14,17 @@ from lppa.node.noise import NoiseSource
 
 
 def reference(blueprint):
-    s, n, seed = blueprint.settings, blueprint.nodes, blueprint.seed
+    s, n, seed = blueprint.settings, blueprint.nodes, blueprint.run_seed
     W, edges = torch.from_numpy(blueprint.W).double(), blueprint.topology.edges
     learners = [make_learner(s, i, n, seed, torch.device("cpu")) for i in range(n)]
     size, k = learners[0].size, s.local_steps
     steps = learners[0].steps_per_epoch if k == "epoch" else k
 
-    def gradients(theta, c, lam):
+    def gradients(theta, c, lam, t):
         """The mean gradient of each client along a path of its own that starts at its θ."""
         x, total = theta, torch.zeros_like(theta)
-        for _ in range(steps):
-            g = torch.stack([learners[i].gradient(x[i]) for i in range(n)])
+        for k in range(t * steps, (t + 1) * steps):
+            g = torch.stack([learners[i].gradient(x[i], k) for i in range(n)])
             total, x = total + g, x - lam * (g + c)
         return total / steps
 
@@ -46,9 +46,20 @@ def reference(blueprint):
             total[receiver] -= delta(sender, receiver, t)
         return total
 
+    def d_sgd(theta):
+        for t in range(s.rounds):
+            noised = theta + noise(t)
+            at = W @ noised if s.mixing == "adapt-then-combine" else noised
+            theta = W @ noised - steps * lams[t] * gradients(at, 0.0, lams[t], t)
+        for t in range(s.rounds, s.rounds + s.finish):
+            theta = W @ (theta + noise(t) if t == s.rounds else theta)
+        return theta
+
     theta = torch.stack([learner.start() for learner in learners])
     lams = [s.lr / (1 + s.lr_decay * t) for t in range(s.rounds + 1)]
-    g = gradients(theta, 0.0, lams[0])
+    if s.rule == "dsgd":
+        return d_sgd(theta), None
+    g = gradients(theta, 0.0, lams[0], 0)
     gamma = g.clone()
     for t in range(s.rounds):
         lam = steps * lams[t]
@@ -57,7 +68,7 @@ def reference(blueprint):
             theta = W @ theta - lam * gamma
         else:
             theta = W @ (theta - lam * gamma)
-        g_new = gradients(theta, W @ gamma - g, lams[t + 1])
+        g_new = gradients(theta, W @ gamma - g, lams[t + 1], t + 1)
         gamma, g = W @ gamma + g_new - g, g_new
     for _ in range(s.finish):
         theta = W @ theta

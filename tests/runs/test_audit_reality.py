@@ -60,8 +60,8 @@ def spied(local_run):
         known = read_knowledge([log_path(done.folder, a) for a in attackers], plan.W)
         # The victim's batches again, in their order: one gradient at each model that it sent.
         cpu = torch.device("cpu")
-        learner = make_learner(plan.settings, VICTIM, plan.nodes, plan.seed, cpu)
-        g = [learner.gradient(known.state(VICTIM, t)[0]) for t in range(LAST + 1)]
+        learner = make_learner(plan.settings, VICTIM, plan.nodes, plan.run_seed, cpu)
+        g = [learner.gradient(known.state(VICTIM, t)[0], t) for t in range(LAST + 1)]
         return Spied(said, known, g)
 
     return run
@@ -143,12 +143,12 @@ def test_who_hears_everyone_gets_no_more_from_many_local_steps_than_from_one(loc
     assert said["g0"] == said["change"] == pytest.approx(2 * ROOT3)
     known = read_knowledge([log_path(done.folder, ATTACKER)], plan.W)
     # The truth, by living through the victim's rounds with its own data.
-    learner = make_learner(plan.settings, VICTIM, plan.nodes, plan.seed, torch.device("cpu"))
+    learner = make_learner(plan.settings, VICTIM, plan.nodes, plan.run_seed, torch.device("cpu"))
     lam, g, c = plan.settings.lr, [], 0.0
     for t in range(LAST + 1):
         x, total = known.state(VICTIM, t)[0], 0.0
-        for _ in range(steps):
-            inner = learner.gradient(x)
+        for k in range(steps):
+            inner = learner.gradient(x, t * steps + k)
             total, x = total + inner, x - lam * (inner + c)
         g.append(total / steps)
         row = known.row(VICTIM, t)

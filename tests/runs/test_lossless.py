@@ -19,7 +19,7 @@ QUADRATIC = {
 
 def mean_end(tmp_path, **settings):
     ended = run_in_threads({**QUADRATIC, **settings}, tmp_path / str(len(list(tmp_path.iterdir()))))
-    return torch.stack([final.theta for final in ended]).mean(0)
+    return torch.stack([final["theta"] for final in ended]).mean(0)
 
 
 @pytest.mark.parametrize("beta", [0.025, 1.0, 50.0])

@@ -14,7 +14,7 @@ from processes import PATIENCE, eventually, read_lines, read_summary
 from lppa.coordinator.bootstrap import Roster
 from lppa.protocol.book import read_book
 from lppa.protocol.codec import COORDINATOR, encode
-from lppa.protocol.messages import Hello, Model, State, Stop, Waiting
+from lppa.protocol.messages import Hello, State, Stop, Waiting
 from lppa.protocol.settings import make_settings
 from lppa.protocol.sockets import Wire, wait_for_any
 from lppa.running.prepare import make_blueprint
@@ -56,12 +56,16 @@ def nonsense(run, begun):
     """
     fine, size = np.ones(20, np.float32), 20
     wrong = [
-        encode(State(0, np.full(size, np.nan, np.float32), fine), run, 1),
-        encode(State(1, fine[:7], fine[:7]), run, 1),
-        encode(State(2, fine.astype(np.float64), fine.astype(np.float64)), run, 1),
-        encode(State(3_000, fine, fine), run, 1),
-        encode(State(1, fine, fine), run, 77),
-        encode(State(1, fine, fine), "another run", 1),
+        encode(State(0, 0, {"theta": np.full(size, np.nan, np.float32), "gamma": fine}), run, 1),
+        encode(State(0, 1, {"theta": fine[:7], "gamma": fine[:7]}), run, 1),
+        encode(
+            State(0, 2, {"theta": fine.astype(np.float64), "gamma": fine.astype(np.float64)}),
+            run,
+            1,
+        ),
+        encode(State(0, 3_000, {"theta": fine, "gamma": fine}), run, 1),
+        encode(State(0, 1, {"theta": fine, "gamma": fine}), run, 77),
+        encode(State(0, 1, {"theta": fine, "gamma": fine}), "another run", 1),
         encode(Stop("because I say so"), run, COORDINATOR),
         encode(Waiting((1,)), run, 2),
         encode(Hello("nobody", "nowhere", 1), run, 77),
@@ -69,7 +73,7 @@ def nonsense(run, begun):
         [b"", b"", b""],
         [b"\x91" * 3000],
         [msgpack.packb("lppa")],
-        encode(Model(1, fine), run, 1)[:1],
+        encode(State(0, 1, {"theta": fine}), run, 1)[:1],
     ]
     for count in range(10**9):
         yield [secrets.token_bytes(secrets.randbelow(200)) for _ in range(1 + count % 3)]

@@ -37,7 +37,9 @@ def spied(local_run, attackers=(1,), with_w=True, **settings):
     assert run.summary["status"] == "completed", run.summary
     W = run.blueprint.W if with_w else None
     known = read_knowledge([log_path(run.folder, a) for a in attackers], W)
-    problem = quadratic(run.blueprint.nodes, derive(run.blueprint.seed, "problem"), shared=False)
+    problem = quadratic(
+        run.blueprint.nodes, derive(run.blueprint.run_seed, "problem"), shared=False
+    )
     return known, lambda theta: problem.gradient(0, theta)
 
 

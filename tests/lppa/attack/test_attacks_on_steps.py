@@ -60,12 +60,12 @@ class Run:
 
     def known(self, attackers=(1,), with_w=True):
         """What these attackers have in their logs."""
-        plan = Plan("x", self.nodes, self.settings.to_dict(), 0, (), (), (), "")
+        plan = Plan("x", self.nodes, self.settings.to_dict(), 0, {}, "")
         known = Knowledge(plan, set(attackers), STEPS, self.W if with_w else None)
         heard = {j for a in attackers for j in np.flatnonzero(self.W[a]).tolist()}
         for t, theta in enumerate(self.sent):
             for j in heard:
-                known.states[j, t] = (torch.from_numpy(theta[j]),)
+                known.states[j, t] = {"theta": torch.from_numpy(theta[j])}
         for (sender, receiver, t), n in self.draws.items():
             if {sender, receiver} & set(attackers):
                 known.noise[sender, receiver, t] = torch.from_numpy(n)
