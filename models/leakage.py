@@ -5,17 +5,18 @@ networks. What attackers know is eliminated before anything is solved: their own
 gradients, the noise on their edges, and every state that they have heard. What is left are few
 rows: what each heard message tells that the earlier ones did not.
 
-Nothing here depends on λ: the first models are unknown, or known, in any unit.
+In gradient tracking nothing here depends on λ: the first models are unknown, or known, in any unit.
+In dsgd noise hides the step along a gradient, so that all noise is counted over the first step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lppa.models.tracking import Schedule
+from lppa.models.schedule import Schedule
 
 Terms = Sequence[tuple[float, tuple]]
 """A target: coefficients and names, of `tracking.gradient_name`."""
@@ -31,52 +32,24 @@ NO_NOISE = 1e-7  # noise below this, in units of a draw, is none
 class View:
     """All that attackers learn, as rows of `fixed` @ unknowns + `noise` @ independent unit draws.
 
-    `columns` says which unknown is which; one that is not among them is in no message.
+    `columns` says which unknown is which; one that is not among them is in no message. `draw` is
+    the deviation that a draw has in the unit of the gradients: 1, or 1 over the first step.
     """
 
     fixed: np.ndarray
     noise: np.ndarray
     columns: dict[tuple, int]
+    draw: float = 1.0
 
 
 def view(schedule: Schedule, attackers: Sequence[int]) -> View:
     """The rows of attackers that pool what they know, after all elimination."""
     crowd = _Crowd.around(schedule, attackers)
     names = _blocks(schedule)
-    places = {name: k for k, name in enumerate(names)}
-    n, heard = len(crowd.nodes), len(crowd.heard)
-    every = np.arange(n)
-    mixing = schedule.W[np.ix_(crowd.nodes, crowd.nodes)]
-    # State of all relevant honest nodes over (block, node); the heard ones come first.
-    theta, gamma = np.zeros((2, n, len(names), n))
-
-    def add(rows: np.ndarray, coefficient: float, *block: object) -> None:
-        rows[every, places[block], every] += coefficient
-
-    if not schedule.common_start:
-        add(theta, 1.0, "theta")
-    add(gamma, 1.0, "g", 0)
-    told = []
-    for t in range(schedule.rounds + 1):
-        if ("noise", t) in places:
-            add(gamma, 1.0, "noise", t)
-        told += [theta[:heard].copy(), gamma[:heard].copy()]
-        # Known from here on, so that no later message tells it again.
-        theta[:heard] = gamma[:heard] = 0.0
-        # λ drops out: θ is counted in units of the first step.
-        step = 1.0 / (1.0 + schedule.lam_decay * t)
-        mixed = _mix(mixing, gamma, heard)
-        theta = _mix(mixing, theta, heard) - step * (mixed if schedule.adapt_first else gamma)
-        if t == schedule.rounds:
-            break
-        gamma = mixed
-        add(gamma, 1.0, "g", t + 1)
-        add(gamma, -1.0, "g", t)
-    for _ in range(schedule.finish):
-        told.append(theta[:heard].copy())
-        theta[:heard] = 0.0
-        theta = _mix(mixing, theta, heard)
-    rows = np.concatenate(told)
+    n = len(crowd.nodes)
+    news = _News(schedule, crowd, names)
+    schedule.update.run(schedule, news)
+    rows = np.concatenate(news.told)
     fixed = [k for k, name in enumerate(names) if name[0] != "noise"]
     random = [k for k, name in enumerate(names) if name[0] == "noise"]
     factor = crowd.noise_factor(schedule)
@@ -86,7 +59,8 @@ def view(schedule: Schedule, attackers: Sequence[int]) -> View:
         for place, k in enumerate(fixed)
         for i, node in enumerate(crowd.nodes)
     }
-    return _compact(rows[:, fixed].reshape(len(rows), len(fixed) * n), noise, columns)
+    shown = _compact(rows[:, fixed].reshape(len(rows), len(fixed) * n), noise, columns)
+    return replace(shown, draw=1.0 / schedule.update.weight(schedule, 0))
 
 
 def deviations(seen: View, targets: Sequence[Terms]) -> np.ndarray:
@@ -105,7 +79,7 @@ def deviations(seen: View, targets: Sequence[Terms]) -> np.ndarray:
     found = np.full(len(targets), NOT_IDENTIFIABLE)
     asked = np.flatnonzero(possible)
     if len(asked):
-        found[asked] = _least_deviations(seen, wanted[:, asked])
+        found[asked] = _least_deviations(seen, wanted[:, asked]) * seen.draw
     return found
 
 
@@ -140,7 +114,7 @@ class _Crowd:
         covariance, the Laplacian of the edges between honest nodes.
         """
         parts = []
-        if schedule.rule == "lppa":
+        if schedule.edge_noise:
             honest = [i for i in range(schedule.nodes) if i not in self.spies]
             among = schedule.W[np.ix_(honest, honest)] > 0
             parts.append(_laplacian_factor(among)[np.searchsorted(honest, self.nodes)])
@@ -176,18 +150,51 @@ def _laplacian_factor(adjacency: np.ndarray) -> np.ndarray:
 
 def _blocks(schedule: Schedule) -> list[tuple]:
     """The kinds of unknowns; each block has one column per node."""
-    T = schedule.rounds
     names: list[tuple] = [] if schedule.common_start else [("theta",)]
-    names += [("g", t) for t in range(T + 1)]
-    if schedule.rule == "lppa" or schedule.self_noise > 0:
-        names += [("noise", t) for t in range(T + 1) if schedule.noisy(t)]
-    return names
+    names += [("g", t) for t in range(schedule.rounds + 1)]
+    return names + [("noise", t) for t in schedule.noise_rounds]
 
 
-def _mix(mixing: np.ndarray, rows: np.ndarray, heard: int) -> np.ndarray:
-    """W @ rows, where the rows of the first `heard` nodes are known and count as zero."""
-    flat = rows[heard:].reshape(len(rows) - heard, rows[0].size)
-    return (mixing[:, heard:] @ flat).reshape(rows.shape)
+class _News:
+    """Vectors of all relevant honest nodes over (block, node), the heard ones first.
+
+    `told` is what each heard message tells that the earlier ones did not.
+    """
+
+    def __init__(self, schedule: Schedule, crowd: _Crowd, names: list[tuple]) -> None:
+        self.schedule = schedule
+        self.mixing = schedule.W[np.ix_(crowd.nodes, crowd.nodes)]
+        self.heard = len(crowd.heard)
+        self.every = np.arange(len(crowd.nodes))
+        self.places = {name: k for k, name in enumerate(names)}
+        self.told: list[np.ndarray] = []
+
+    def zeros(self) -> np.ndarray:
+        return np.zeros((len(self.every), len(self.places), len(self.every)))
+
+    def add(self, rows: np.ndarray, coefficient: float, *block: object) -> None:
+        # A common start is known to all.
+        if block in self.places:
+            rows[self.every, self.places[block], self.every] += coefficient
+
+    def add_noise(self, rows: np.ndarray, t: int) -> None:
+        self.add(rows, 1.0, "noise", t)
+
+    def send(self, t: int, *vectors: np.ndarray) -> tuple[np.ndarray, ...]:
+        for rows in vectors:
+            self.told.append(rows[: self.heard].copy())
+            # Known from here on, so that no later message tells it again.
+            rows[: self.heard] = 0.0
+        return vectors
+
+    def mix(self, rows: np.ndarray) -> np.ndarray:
+        """W @ rows, where the rows of the heard nodes are known and count as zero."""
+        flat = rows[self.heard :].reshape(len(rows) - self.heard, rows[0].size)
+        return (self.mixing[:, self.heard :] @ flat).reshape(rows.shape)
+
+    def step(self, t: int) -> float:
+        """θ is counted in units of the first step: so λ drops out, or is left to `View.draw`."""
+        return 1.0 / (1.0 + self.schedule.lam_decay * t)
 
 
 def _compact(fixed: np.ndarray, noise: np.ndarray, columns: dict[tuple, int]) -> View:

@@ -1,10 +1,11 @@
-"""Algorithm 1 as linear algebra: every message as a combination of what nobody tells.
+"""A run as linear algebra: every message as a combination of what nobody tells.
 
 Coordinate by coordinate, all that clients send is a fixed linear combination of the clients' first
 models, their gradients and the noise. The coefficients follow from topology, W, λ and the rule
 alone, so they say before any training what an attacker can solve for, and afterwards how.
 Everything is written out densely here, and `best_estimate` gives an attack its coefficients;
-`leakage` says the same of whole networks without the coefficients, and much faster.
+`leakage` says the same of whole networks without the coefficients, and much faster. How messages
+follow from each other is in `schedule`.
 """
 
 from __future__ import annotations
@@ -14,73 +15,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lppa.models.schedule import Schedule, gradient_name
+
 EXACT = 1e-9  # noise coefficients below this are none
 RANK = 1e-10  # singular values below this are none, all rows having length 1
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """What the coefficients depend on. `W[i, j]` is the weight that i gives j.
-
-    States are sent in the rounds 0 to `rounds`, then θ alone in `finish` more. `lam` is the length
-    of a round's whole step, K·λ with K local steps; a client's gradient is then the mean over its
-    path, which is one unknown as any other. `beta_own` is the scale of the independent noise that
-    lppa clients add, over that of the noise on edges.
-    """
-
-    W: np.ndarray
-    rule: str
-    noise_every: int
-    adapt_first: bool
-    common_start: bool
-    lam: float
-    rounds: int
-    beta_own: float = 0.0
-    lam_decay: float = 0.0
-    finish: int = 0
-
-    @property
-    def nodes(self) -> int:
-        """How many clients there are."""
-        return len(self.W)
-
-    def edges(self) -> list[tuple[int, int]]:
-        """Directed edges (sender, receiver)."""
-        receivers, senders = np.nonzero(self.W)
-        return sorted((int(j), int(i)) for i, j in zip(receivers, senders, strict=True) if i != j)
-
-    def noisy(self, t: int) -> bool:
-        """Whether noise is injected before the states of round t are sent."""
-        return t == 0 or (self.noise_every > 0 and t % self.noise_every == 0)
-
-    def step(self, t: int) -> float:
-        """The length of round t's step."""
-        return self.lam / (1.0 + self.lam_decay * t)
-
-    @property
-    def self_noise(self) -> float:
-        """Deviation of what a client adds that nobody takes away, over that of one draw."""
-        return {"dp": 1.0, "lppa": self.beta_own}.get(self.rule, 0.0)
-
-
-def noise_in_every_round(schedule: Schedule) -> bool:
-    """Whether every state that is overheard had fresh noise added to it."""
-    noisy = schedule.rule == "lppa" or schedule.self_noise > 0
-    return noisy and all(schedule.noisy(t) for t in range(schedule.rounds + 1))
-
-
-def gradient_name(node: int, t: int) -> tuple:
-    """What gradients are called: g^t is the one that the state sent in round t was made with."""
-    return ("g", node, t)
 
 
 @dataclass(frozen=True)
 class Rows:
     """The messages of all clients as rows over the unknowns: theta[t, i] and gamma[t, i].
 
-    In finishing rounds there is no gamma. `deviations` has one number per unknown: of noise its
-    standard deviation, in units of that of a draw for an edge; of everything else 0, since nothing
-    is assumed about it.
+    In finishing rounds there is no gamma, and in dsgd there is none at all. `deviations` has one
+    number per unknown: of noise its standard deviation, in units of that of a draw for an edge; of
+    everything else 0, since nothing is assumed about it.
     """
 
     theta: np.ndarray
@@ -107,37 +54,51 @@ class Rows:
 
 def messages(schedule: Schedule) -> Rows:
     """The rows of everything that is sent in rounds 0 to `rounds`, and in finishing rounds."""
-    n, T = schedule.nodes, schedule.rounds
     names = _unknowns(schedule)
-    theta = np.zeros((T + 1 + schedule.finish, n, len(names)))
-    gamma = np.zeros((T + 1, n, len(names)))
-    for i in range(n):
-        theta[0, i, names["theta", 0 if schedule.common_start else i]] = 1.0
-        gamma[0, i, names[gradient_name(i, 0)]] = 1.0
-    for t in range(T + 1):
-        for name, place in names.items():
-            if name[0] == "noise" and name[3] == t:
-                _, sender, receiver, _ = name
-                gamma[t, sender, place] += 1.0
-                if receiver != sender:
-                    gamma[t, receiver, place] -= 1.0
-        mixed, lam = schedule.W @ gamma[t], schedule.step(t)
-        if t < T or schedule.finish:
-            theta[t + 1] = schedule.W @ theta[t]
-            theta[t + 1] -= lam * (mixed if schedule.adapt_first else gamma[t])
-        if t == T:
-            break
-        gamma[t + 1] = mixed
-        for i in range(n):
-            gamma[t + 1, i, names[gradient_name(i, t + 1)]] += 1.0
-            gamma[t + 1, i, names[gradient_name(i, t)]] -= 1.0
-    for t in range(T + 1, T + schedule.finish):
-        theta[t + 1] = schedule.W @ theta[t]
+    written = _Dense(schedule, names)
+    schedule.update.run(schedule, written)
     deviations = np.zeros(len(names))
     for name, place in names.items():
         if name[0] == "noise":
             deviations[place] = schedule.self_noise if name[1] == name[2] else 1.0
+    none = np.zeros((0, schedule.nodes, len(names)))
+    theta, gamma = (np.array(rows) if rows else none for rows in written.sent)
     return Rows(theta, gamma, names, deviations)
+
+
+class _Dense:
+    """Vectors as dense rows over all unknowns, and all of θ and γ that was sent."""
+
+    def __init__(self, schedule: Schedule, names: dict[tuple, int]) -> None:
+        self.schedule = schedule
+        self.names = names
+        self.sent: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+        self.step = schedule.step
+
+    def zeros(self) -> np.ndarray:
+        return np.zeros((self.schedule.nodes, len(self.names)))
+
+    def add(self, rows: np.ndarray, coefficient: float, *block: object) -> None:
+        kind, *when = block
+        for i in range(self.schedule.nodes):
+            whose = 0 if kind == "theta" and self.schedule.common_start else i
+            rows[i, self.names[(kind, whose, *when)]] += coefficient
+
+    def add_noise(self, rows: np.ndarray, t: int) -> None:
+        for name, place in self.names.items():
+            if name[0] == "noise" and name[3] == t:
+                _, sender, receiver, _ = name
+                rows[sender, place] += 1.0
+                if receiver != sender:
+                    rows[receiver, place] -= 1.0
+
+    def send(self, t: int, *vectors: np.ndarray) -> tuple[np.ndarray, ...]:
+        for kept, rows in zip(self.sent, vectors, strict=False):
+            kept.append(rows.copy())
+        return vectors
+
+    def mix(self, rows: np.ndarray) -> np.ndarray:
+        return self.schedule.W @ rows
 
 
 def _unknowns(schedule: Schedule) -> dict[tuple, int]:
@@ -147,8 +108,8 @@ def _unknowns(schedule: Schedule) -> dict[tuple, int]:
         names.setdefault(("theta", 0 if schedule.common_start else i), len(names))
         for t in range(schedule.rounds + 1):
             names[gradient_name(i, t)] = len(names)
-    for t in filter(schedule.noisy, range(schedule.rounds + 1)):
-        if schedule.rule == "lppa":
+    for t in schedule.noise_rounds:
+        if schedule.edge_noise:
             for sender, receiver in schedule.edges():
                 names["noise", sender, receiver, t] = len(names)
         if schedule.self_noise > 0:
@@ -176,14 +137,13 @@ def known_rows(
     spies = set(attackers)
     heard = spies | {s for s, r in schedule.edges() if r in spies}
     found, names = [], []
-    for t in range(schedule.rounds + 1):
-        for i in sorted(heard):
-            found += [rows.theta[t, i], rows.gamma[t, i]]
-            names += [("theta", i, t), ("gamma", i, t)]
-    for t in range(schedule.rounds + 1, schedule.rounds + 1 + schedule.finish):
+    for t in range(len(rows.theta)):
         for i in sorted(heard):
             found.append(rows.theta[t, i])
             names.append(("theta", i, t))
+            if t < len(rows.gamma):
+                found.append(rows.gamma[t, i])
+                names.append(("gamma", i, t))
     for name, place in rows.columns.items():
         own_gradient = own_gradients and name[0] == "g" and name[1] in spies
         own_noise = name[0] == "noise" and (name[1] in spies or name[2] in spies)

@@ -46,10 +46,15 @@ class Knowledge:
 
     def state(self, node: int, t: int) -> tuple[Tensor, Tensor]:
         """(θ, γ) that a node sent in round t."""
+        return self.vector(node, t, "theta"), self.vector(node, t, "gamma")
+
+    def vector(self, node: int, t: int, name: str) -> Tensor:
+        """One of the vectors that a node sent in round t."""
         if (node, t) not in self.states:
             raise WrongUse(f"the attackers heard nothing from node {node} in round {t}")
-        vectors = self.states[node, t]
-        return vectors["theta"], vectors["gamma"]
+        if name not in self.states[node, t]:
+            raise WrongUse(f"node {node} sent no {name} in round {t}")
+        return self.states[node, t][name]
 
     def heard(self, t: int) -> list[int]:
         """The nodes whose state of round t is known, the attackers' own included."""
@@ -67,7 +72,7 @@ class Knowledge:
         """The noise on an edge in round t, where it is known."""
         edge = (sender, receiver)
         if (*edge, t) not in self.noise and edge in self.seeds and self.noise_due(t):
-            settings, theta = self.settings, next(iter(self.states.values()))["theta"]
+            settings, theta = self.settings, self.vector(*next(iter(self.states)), "theta")
             expander = Expander(settings.noise, settings.beta, len(theta))
             expanded = torch.from_numpy(expander.expand(self.seeds[edge], t))
             self.noise[sender, receiver, t] = expanded.to(theta.dtype)
@@ -88,6 +93,8 @@ class Knowledge:
         """The victim's row of W: as known, else estimated from θ."""
         if self.W is not None:
             return {j: float(w) for j, w in enumerate(self.W[victim]) if w > 0}
+        if self.settings.rule == "dsgd":
+            raise WrongUse("under dsgd a row of W cannot be told from θ, which no γ explains")
         return estimate_row(self, victim, t)
 
 
@@ -152,16 +159,16 @@ def estimate_row(known: Knowledge, victim: int, t: int) -> dict[int, float]:
     """
     settings = known.settings
     lam = known.steps * settings.step(t)
-    after, _ = known.state(victim, t + 1)
+    after = known.vector(victim, t + 1, "theta")
     pick = np.random.default_rng(0).permutation(len(after))[:SAMPLE]
     nodes, columns = known.heard(t), []
     for node in nodes:
-        theta, gamma = known.state(node, t)
+        theta, gamma = known.vector(node, t, "theta"), known.vector(node, t, "gamma")
         moved = theta - lam * gamma if settings.mixing == "adapt-then-combine" else theta
         columns.append(moved[pick].double())
     left = after[pick].double()
     if settings.mixing == "combine-then-adapt":
-        left = left + lam * known.state(victim, t)[1][pick].double()
+        left = left + lam * known.vector(victim, t, "gamma")[pick].double()
     matrix = torch.stack(columns, 1).numpy()
     weights, *_ = np.linalg.lstsq(matrix, left.numpy(), rcond=None)
     error = np.linalg.norm(matrix @ weights - left.numpy()) / np.linalg.norm(left.numpy())

@@ -1,20 +1,20 @@
 """What is attacked: from what the attackers know, a vector that depends on the victim's data.
 
-Each observation is a small class whose docstring is its threat model. How data is made from the
-vector is the inversions' matter.
+Each observation is a small class whose docstring is its threat model; those here are on γ, and
+`steps` has their like for dsgd, which sends none. How data is made from the vector is the
+inversions' matter.
 """
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-from torch import Tensor
-
 from lppa.attack.knowledge import Knowledge
+from lppa.attack.solving import Solver
+from lppa.attack.steps import DifferenceStep, NaiveStep, TwoHopStep
 from lppa.attack.target import Target, Term
-from lppa.models.tracking import Schedule, best_estimate, known_rows, messages
+from lppa.attack.unknown_noise import all_noise, without_known_noise
 from lppa.protocol.errors import WrongUse
 
 
@@ -32,7 +32,7 @@ class Naive:
     """
 
     def __call__(self, known: Knowledge, victim: int, t: int) -> Target:
-        theta, gamma = known.state(victim, t)
+        theta, gamma = (known.vector(victim, t, name) for name in ("theta", "gamma"))
         term, ignored = Term(1.0, theta, 0), all_noise(known, victim, t)
         return Target(gamma, (term,), 0.0, known.samples(), ignored)
 
@@ -47,7 +47,7 @@ class Neighbour:
     def __call__(self, known: Knowledge, victim: int, t: int) -> Target:
         if t != 0:
             raise WrongUse("`neighbour` attacks round 0: later noise has been mixed already")
-        theta, gamma = known.state(victim, 0)
+        theta, gamma = (known.vector(victim, 0, name) for name in ("theta", "gamma"))
         left, sigma = without_known_noise(known, victim, 0, gamma)
         return Target(left, (Term(1.0, theta, 0),), sigma, known.samples())
 
@@ -61,9 +61,9 @@ class Difference:
     """
 
     def __call__(self, known: Knowledge, victim: int, t: int) -> Target:
-        before, _ = known.state(victim, t)
-        after, gamma = known.state(victim, t + 1)
-        mixed = sum(w * known.state(j, t)[1].double() for j, w in known.row(victim, t).items())
+        before, after = (known.vector(victim, s, "theta") for s in (t, t + 1))
+        gamma, row = known.vector(victim, t + 1, "gamma"), known.row(victim, t)
+        mixed = sum(w * known.vector(j, t, "gamma").double() for j, w in row.items())
         change = (gamma.double() - mixed).to(gamma.dtype)
         left, sigma = without_known_noise(known, victim, t + 1, change)
         second = 0 if known.settings.batches == "same" else 1
@@ -80,103 +80,41 @@ class TwoHop:
     """
 
     def __call__(self, known: Knowledge, victim: int, t: int) -> Target:
-        settings = known.settings
-        if known.W is None:
-            raise WrongUse("`two-hop` needs W")
-        beta = max(settings.beta, 1e-6 * settings.beta_own)  # the unit of all deviations
-        schedule = Schedule(
-            known.W,
-            settings.rule,
-            settings.noise_every,
-            settings.mixing == "adapt-then-combine",
-            settings.init == "common",
-            known.steps * settings.lr,
-            min(t + 3, max(round for _, round in known.states)),
-            settings.beta_own / beta if beta else 0.0,
-            settings.lr_decay,
-        )
-        rows = messages(schedule)
-        # Own gradients are left out: they follow from the rest, and are in no message.
-        have = known_rows(schedule, rows, sorted(known.attackers), own_gradients=False)
-        wanted = rows.gradient(victim, t + 1) - rows.gradient(victim, t)
-        found = best_estimate(have, rows, wanted)
-        if found is None:
-            raise WrongUse(
-                f"what the attackers hear does not determine the gradient of node {victim}"
-            )
-        pairs = zip(found.coefficients, have.names, strict=True)
-        vector = sum(c * self._value(known, name).double() for c, name in pairs if abs(c) > 1e-12)
-        before, after = known.state(victim, t)[0], known.state(victim, t + 1)[0]
-        second = 0 if settings.batches == "same" else 1
+        solver = Solver(known, t)
+        wanted = solver.rows.gradient(victim, t + 1) - solver.rows.gradient(victim, t)
+        vector, sigma = solver.estimate(wanted, victim)
+        before, after = (known.vector(victim, s, "theta") for s in (t, t + 1))
+        second = 0 if known.settings.batches == "same" else 1
         return Target(
             vector.to(before.dtype),
             (Term(1.0, after, second), Term(-1.0, before, 0)),
-            found.deviation * math.sqrt(2.0) * beta,
+            sigma,
             known.samples(),
         )
 
-    def _value(self, known: Knowledge, name: tuple) -> Tensor:
-        if name[0] == "noise":
-            delta = known.delta(*name[1:])
-            if delta is None:
-                raise WrongUse(f"the noise from node {name[1]} to node {name[2]} was not recorded")
-            return delta
-        return known.state(name[1], name[2])[0 if name[0] == "theta" else 1]
+
+@dataclass(frozen=True)
+class ByRule:
+    """One observation under a name: on γ, or under dsgd on steps of θ, where there is one."""
+
+    name: str
+    on_gamma: Observation
+    on_steps: Observation | None = None
+
+    def __call__(self, known: Knowledge, victim: int, t: int) -> Target:
+        if known.settings.rule != "dsgd":
+            return self.on_gamma(known, victim, t)
+        if self.on_steps is None:
+            raise WrongUse(f"`{self.name}` attacks γ, and dsgd sends none: try `difference`")
+        return self.on_steps(known, victim, t)
 
 
 OBSERVATIONS: dict[str, Observation] = {
-    "naive": Naive(),
-    "neighbour": Neighbour(),
-    "difference": Difference(),
-    "two-hop": TwoHop(),
+    one.name: one
+    for one in (
+        ByRule("naive", Naive(), NaiveStep()),
+        ByRule("neighbour", Neighbour()),
+        ByRule("difference", Difference(), DifferenceStep()),
+        ByRule("two-hop", TwoHop(), TwoHopStep()),
+    )
 }
-
-
-def without_known_noise(
-    known: Knowledge, victim: int, t: int, vector: Tensor
-) -> tuple[Tensor, float]:
-    """Takes out the attackers' own share of round t's noise; returns the deviation of the rest."""
-    settings = known.settings
-    if not known.noise_due(t):
-        return vector, 0.0
-    if settings.rule == "dp":
-        return vector, math.sqrt(2.0) * settings.beta
-    share, terms = known.known_noise(victim, t)
-    left = vector if share is None else vector - share
-    unknown = max(0, edges_of(known, victim, t) - terms)
-    # Nobody else knows the victim's own independent noise.
-    variance = 2.0 * (unknown * settings.beta**2 + settings.beta_own**2)
-    return left, math.sqrt(variance)
-
-
-def all_noise(known: Knowledge, victim: int, t: int) -> float:
-    """The deviation of all noise in γ of round t as it was sent, with that of earlier rounds as it
-    was mixed since; NaN for later rounds where W is not known."""
-    settings = known.settings
-    if settings.rule == "dsgt":
-        return 0.0
-    if known.W is None and t > 0:
-        return math.nan
-    shared, own = settings.beta**2, settings.beta_own**2
-    if settings.rule == "dp":
-        shared, own = 0.0, settings.beta**2
-    if known.W is None:
-        return math.sqrt(2.0 * (edges_of(known, victim, 0) * shared + own))
-    edges = (known.W > 0) & ~np.eye(len(known.W), dtype=bool)
-    variance = 0.0
-    for s in filter(known.noise_due, range(t + 1)):
-        # What is left in γ of the noise that each node added in round s.
-        share = np.linalg.matrix_power(known.W, t - s)[victim]
-        # A draw for an edge is added at one end and taken off at the other.
-        variance += shared * float(np.square(share[:, None] - share)[edges].sum())
-        variance += own * float(np.square(share).sum())
-    return math.sqrt(2.0 * variance)
-
-
-def edges_of(known: Knowledge, victim: int, t: int) -> int:
-    """How many noise terms the victim's difference has: its edges in and out."""
-    if known.W is not None:
-        around = (known.W[victim] > 0).sum() + (known.W[:, victim] > 0).sum()
-        return int(around) - 2
-    # Without W the attacker takes it that noise flows both ways wherever anything does.
-    return 2 * (len(known.heard(max(0, t - 1))) - 1)

@@ -86,7 +86,8 @@ def true_batches(scene: Scene, case: Case, target: Target) -> tuple[Tensor, Tens
         rows = [json.loads(line) for line in path.read_text().splitlines()]
     except OSError:
         return None
-    # The gradient inside γ of round t is the mean over all batches of the path before it was sent.
+    # The gradient inside γ of round t is the mean over all batches of the path before it was sent;
+    # under dsgd, which has no γ, that of the path that round t itself goes.
     steps = scene.known.steps
     paths = [rows[(case.round + batch) * steps :][:steps] for batch in target.batches]
     if min(map(len, paths)) < steps:

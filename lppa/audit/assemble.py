@@ -12,10 +12,10 @@ import numpy as np
 
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.topology import Topology
-from lppa.models.tracking import Schedule
+from lppa.models.schedule import Schedule
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
-from lppa.running.noise_scale import expected_share
+from lppa.running.noise_scale import CANCELLING, expected_share, step_length
 
 ROUNDS = 4
 TABLE, GIVEN, RUN = "table", "option", "run"  # where the size of what is to be hidden is from
@@ -71,29 +71,32 @@ class Case:
         """The linear system's description. Noise of scale 0 is none."""
         settings = self.settings
         rule, own = settings.rule, 0.0
-        if only_own_noise(settings):
+        if rule in CANCELLING and settings.beta > 0:
+            own = settings.beta_own / settings.beta
+        elif rule == "dsgd":
+            own = 1.0 if settings.beta_own else 0.0
+        elif only_own_noise(settings):
             rule = "dp"
         elif settings.beta == 0:
             rule = "dsgt"
-        elif rule == "lppa":
-            own = settings.beta_own / settings.beta
         return Schedule(
             W=self.W,
             rule=rule,
             noise_every=settings.noise_every,
             adapt_first=settings.mixing == "adapt-then-combine",
             common_start=settings.init == "common",
-            lam=settings.lr,
+            lam=step_length(settings, self.nodes, self.hide.examples if self.hide else None),
             rounds=self.rounds,
             beta_own=own,
             lam_decay=settings.lr_decay,
             finish=min(settings.finish, ROUNDS),
+            edges_noisy=settings.beta > 0,
         )
 
 
 def only_own_noise(settings: Settings) -> bool:
-    """lppa whose noise on edges has scale 0 is dp with the scale β_own."""
-    return settings.rule == "lppa" and settings.beta == 0 and settings.beta_own > 0
+    """Noise on edges of scale 0 is none: lppa is then dp with the scale β_own."""
+    return settings.rule in CANCELLING and settings.beta == 0 and settings.beta_own > 0
 
 
 def case_of(blueprint: Blueprint, rounds: int | None = None, hide: Hidden | None = None) -> Case:

@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from lppa.audit.exposure import Exposure, exposures
-from lppa.models.tracking import Schedule, noise_in_every_round
+from lppa.models.schedule import Schedule, noise_in_every_round
 
 BUDGET = 700  # sets that are looked at for one audit
 
@@ -85,11 +85,12 @@ def neighbours(schedule: Schedule, node: int) -> set[int]:
 def _needs_all_neighbours(schedule: Schedule) -> bool:
     """Whether all neighbours are the smallest set, without any search.
 
-    All messages are made of θ^0 and e_i^t = g_i^t − g_i^{t−1} + n_i^t. If
+    In gradient tracking all messages are made of θ^0 and e_i^t = g_i^t − g_i^{t−1} + n_i^t. If
     every n^t is fresh noise, a combination Σ c_it e_i^t without noise has, for every t, the same
     c_it for all nodes of an honest component. If only g_v is to be left, c_it = c_i,t+1 for all
     other nodes and all t, and so 0 after the last round and before: v must be alone in its
-    component, that is, all its neighbours collude.
+    component, that is, all its neighbours collude. In dsgd e_i^t = n_i^t − step·g_i^{t−1}, and
+    each gradient is in one of them alone: c_it = 0 for all other nodes of the component at once.
     """
     return noise_in_every_round(schedule)
 

@@ -8,11 +8,13 @@ from typing import Any
 
 from lppa.audit.assemble import Hidden, case_of
 from lppa.audit.document import QUICK, audit
+from lppa.audit.exposure import MEAN
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.sinkhorn import spectral_gap
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
 from lppa.running.known_networks import known_network
+from lppa.running.noise_scale import CANCELLING
 from lppa.running.prepare import make_blueprint
 
 BYTES = {"float32": 4, "float64": 8}
@@ -36,7 +38,8 @@ def compare(
 def line(blueprint: Blueprint, found: dict[str, Any]) -> dict[str, Any]:
     """What matters of one audit."""
     pairs = found["pairs"]
-    noise = [pair[t] for pair in pairs for t in found["targets"] if pair[t] != "mixed"]
+    graded = [t for t in found["targets"] if t != MEAN]
+    noise = [pair[t] for pair in pairs for t in graded if pair[t] != "mixed"]
     exact = "exact" in noise
     ratios = [pair["ratio"] for pair in pairs if pair["ratio"] is not None]
     sizes = [len(group) for group in found["smallest"].values() if group is not None]
@@ -57,6 +60,7 @@ def bytes_per_round(blueprint: Blueprint) -> int | None:
     settings, network = blueprint.settings, known_network(blueprint.settings)
     if network is None:
         return None
-    tensor = settings.rule == "lppa" and settings.noise_exchange == "tensor"
-    vectors = 2 + (tensor and settings.noise_every == 1)
+    tensor = settings.rule in CANCELLING and settings.noise_exchange == "tensor"
+    # θ and γ, or under dsgd θ alone.
+    vectors = (1 if settings.rule == "dsgd" else 2) + (tensor and settings.noise_every == 1)
     return len(blueprint.topology.edges) * vectors * network.parameters * BYTES[settings.dtype]

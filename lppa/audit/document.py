@@ -13,6 +13,7 @@ from typing import Any
 from lppa.audit.assemble import Case, Hidden, case_of
 from lppa.audit.grade import GRADES
 from lppa.coordinator.plan import Blueprint
+from lppa.running.noise_scale import pass_is_unknown
 
 MOST_NODES = 32  # above it, not all attackers are looked at
 FEW = 8
@@ -21,6 +22,10 @@ VERY_LARGE = 64  # nodes above which a run's audit stops early
 LEGEND = (
     "mixed: cannot be told apart from others' by linear means. ÷ example: the least noise over an "
     "example's share of the gradient."
+)
+OF_GRADIENTS = (
+    "gradient: that of the round that is known best; mean: of all rounds that are overheard. Noise "
+    "is counted as it is on a gradient: that in θ over the length of the step."
 )
 
 
@@ -60,7 +65,7 @@ def audit(
 
     from lppa.audit.collusion import BUDGET, smallest_sets
     from lppa.audit.dropout import worst_dropout
-    from lppa.audit.exposure import TARGETS, exposures
+    from lppa.audit.exposure import exposures, targets_of
     from lppa.audit.grade import HIDDEN_FROM, OPEN_BELOW, graded
     from lppa.audit.noise_law import guarantee, law
     from lppa.audit.verdict import judge
@@ -91,8 +96,8 @@ def audit(
         "rounds": case.rounds,
         "beta": settings.beta,
         "beta_own": settings.beta_own,
-        "targets": list(TARGETS),
-        "legend": LEGEND,
+        "targets": list(targets_of(schedule, 0)),
+        "legend": LEGEND if schedule.update.tells_changes else f"{LEGEND} {OF_GRADIENTS}",
         "pairs": [{**e.record(), **_grade(graded(e, case.size))} for e in found],
         "smallest": {str(v): None if s is None else list(s) for v, s in colluders.sets.items()},
         "hide": None if case.hide is None else asdict(case.hide),
@@ -124,7 +129,7 @@ def rounds_of(case: Case, found: dict[str, Any]) -> dict[str, Any]:
             {
                 "round": t,
                 "gradient": plain(g),
-                "change": plain(change) if t else None,
+                "change": plain(change) if t and schedule.update.tells_changes else None,
                 **_grade(graded(both, case.size)),
             }
         )
@@ -148,5 +153,11 @@ def _notes(case: Case, few: bool) -> list[str]:
         notes.append(
             f"With {case.nodes} nodes only {FEW} were looked at as attackers, and {FEW} as victims "
             f"of colluders, over rounds 0 to {case.rounds}; `lppa audit --attackers` looks at any."
+        )
+    if case.settings.rule == "dsgd" and pass_is_unknown(case.settings):
+        steps = round(case.schedule().lam / case.settings.lr)
+        notes.append(
+            f"How many steps a pass over this data has is not known: a round is taken to have "
+            f"{steps}. If it has more, all noise on a gradient is so much less."
         )
     return notes

@@ -13,7 +13,7 @@ from lppa.audit.assemble import Case
 from lppa.audit.collusion import neighbours
 from lppa.audit.exposure import plain, unseen_noise
 from lppa.audit.grade import grade_of
-from lppa.models.tracking import Schedule
+from lppa.models.schedule import Schedule
 
 
 def worst_dropout(case: Case, schedule: Schedule) -> dict[str, Any] | None:
@@ -28,7 +28,7 @@ def worst_dropout(case: Case, schedule: Schedule) -> dict[str, Any] | None:
         for gone in neighbours(schedule, victim)
         for spy in neighbours(schedule, victim) - {gone}
     ]
-    if not left or schedule.rule == "dsgt":
+    if not left or not schedule.any_noise or not schedule.update.gradients(schedule):
         return None
     noise, victim, gone, spy = min(left)
     if case.size is None:
@@ -40,7 +40,8 @@ def worst_dropout(case: Case, schedule: Schedule) -> dict[str, Any] | None:
         "victim": victim,
         "gone": gone,
         "attackers": [spy],
-        "noise": plain(noise),
+        # As it enters, in γ or in θ: what is on a gradient is in the ratio.
+        "noise": plain(noise * schedule.update.weight(schedule, 0)),
         "ratio": ratio,
         "grade": grade,
     }

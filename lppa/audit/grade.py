@@ -6,6 +6,7 @@ docs/protection.md has the measurements that the two thresholds come from.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,8 @@ def graded(found: Exposure, size: float | None) -> tuple[float | None, str]:
     """
     if found.exact:
         return 0.0, "open"
+    if math.isinf(found.least):  # no message has a gradient in it
+        return None, "hidden"
     if size is None or found.least == 0.0:
         return None, "weak"
     ratio = found.least / size

@@ -11,6 +11,7 @@ from typing import Any
 
 from lppa.audit.assemble import Case
 from lppa.protocol.settings import Settings
+from lppa.running.known_networks import known_network
 
 DELTA = 1e-5
 
@@ -37,13 +38,8 @@ def _size(case: Case) -> list[str]:
         sentences += [
             "A node's noise difference is the sum of one draw per edge, in and out, so that its "
             f"variance is 2β²(d_in + d_out). Here d_in + d_out is {span}: a standard deviation of "
-            f"{_range(least, most, math.sqrt(2) * settings.beta)}, which is √(d_in + d_out) = "
-            f"{_range(least, most, 1.0)} times dp's"
-            + (
-                " (√2 times for one neighbour each way)."
-                if least == most == 2
-                else " (it would be √2 times only for one neighbour each way)."
-            ),
+            f"{_range(least, most, math.sqrt(2) * settings.beta)}"
+            + (_in_theta(case) if settings.rule == "dsgd" else _beside_dp(least, most)),
             "A neighbour knows the draws on its own edges, and colluders know those on all theirs: "
             "for them that part is no noise.",
         ]
@@ -52,10 +48,44 @@ def _size(case: Case) -> list[str]:
             f"Each node adds own noise with a standard deviation of √2·β_own = "
             f"{math.sqrt(2) * settings.beta_own:.4g} that nobody else knows. It does not cancel, "
             "so it costs accuracy as dp's does: how much, `lppa report` of this run and of one "
-            "with the same --seed and without --beta-own tells (on digits, 300 rounds, three "
-            "seeds: from 96.4 % to 96.2, 79.9 and 84.2 % with 0.001, 0.005 and 0.025)."
+            "with the same --seed and without --beta-own tells"
+            + (
+                "."  # the figures are of noise in γ
+                if settings.rule == "dsgd"
+                else " (on digits, 300 rounds, three "
+                "seeds: from 96.4 % to 96.2, 79.9 and 84.2 % with 0.001, 0.005 and 0.025)."
+            )
+        )
+    if settings.rule == "dsgd":
+        weight = case.schedule().lam
+        sentences.append(
+            "Noise is in θ, where a gradient is multiplied with the step K·λ: on a gradient all of "
+            f"it is 1/(K·λ) = {1 / weight:.4g} times as large"
+            + (", and more in later rounds." if settings.lr_decay else ".")
+        )
+        sentences.append(
+            "A gradient is in the message after its own round: noise in the first message hides "
+            "none from who hears all that a node listens to."
         )
     return sentences
+
+
+def _beside_dp(least: int, most: int) -> str:
+    """What noise differences are beside one draw."""
+    only = (
+        "√2 times for one neighbour each way"
+        if least == most == 2
+        else "it would be √2 times only for one neighbour each way"
+    )
+    return f", which is √(d_in + d_out) = {_range(least, most, 1.0)} times dp's ({only})."
+
+
+def _in_theta(case: Case) -> str:
+    """How far noise differences move models, for a moment."""
+    network = known_network(case.settings)
+    if network is None:
+        return " in θ."
+    return f" in θ, whose weights are about {network.weight_rms:g} in size once trained."
 
 
 def degree_sum(case: Case, node: int) -> int:
@@ -115,12 +145,15 @@ class Guarantee:
 def guarantee(settings: Settings) -> Guarantee | None:
     """What noise that nobody else knows promises for clipped gradients; None where nothing.
 
-    A gradient is in two messages, with + in one and − in the next, and may change by as much in
-    every round: all but the first release count twice, in ρ four times.
+    In gradient tracking a gradient is in two messages, with + in one and − in the next, and may
+    change by as much in every round: all but the first release count twice, in ρ four times. In
+    dsgd it is in one message, multiplied with the length of its round's step.
     """
     scale = settings.beta if settings.rule == "dp" else settings.beta_own
     if settings.rule == "dsgt" or scale == 0 or settings.clip is None:
         return None
+    if settings.rule == "dsgd":
+        return _guarantee_of_steps(settings)
     steps = None if settings.local_steps == "epoch" else int(settings.local_steps)
     told = (settings.clip, settings.batch, scale, steps)
     rounds, every = settings.rounds, settings.noise_every == 1
@@ -132,6 +165,25 @@ def guarantee(settings: Settings) -> Guarantee | None:
     return Guarantee(of_rho(one), whole, DELTA, rounds)
 
 
+def _guarantee_of_steps(settings: Settings) -> Guarantee | None:
+    """The same for dsgd: nothing where no gradient has noise, or a step's length is not known."""
+    if settings.noise_every == 0 or settings.local_steps == "epoch":
+        return None
+    steps = int(settings.local_steps)
+    # The last gradient is sent in the first round that finishes, if there is one.
+    sent = settings.rounds - (settings.finish == 0)
+    lengths = [steps * settings.step(t) for t in range(max(1, sent))]
+    told = (settings.clip, settings.batch, settings.beta_own, steps)
+    every = settings.noise_every == 1
+    if settings.noise == "laplace":
+        one = epsilon(*told)
+        whole = one * sum(lengths[:sent]) if every else None
+        return Guarantee(one * lengths[0], whole, 0.0, sent)
+    one = rho(*told)
+    whole = of_rho(one * sum(length**2 for length in lengths[:sent])) if every else None
+    return Guarantee(of_rho(one * lengths[0] ** 2), whole, DELTA, sent)
+
+
 def _guarantee(case: Case) -> list[str]:
     """An ε only where one holds, with what it means."""
     settings = case.settings
@@ -140,12 +192,19 @@ def _guarantee(case: Case) -> list[str]:
         return []
     if scale == 0:
         return [
-            "No ε is stated for lppa's noise: it sums to zero, and neighbours that collude take "
-            "all of it away. Noise of one's own (--beta-own) can have one."
+            f"No ε is stated for {settings.rule}'s noise: it sums to zero, and neighbours that "
+            "collude take all of it away. Noise of one's own (--beta-own) can have one."
         ]
     found = guarantee(settings)
-    if found is None:
+    if settings.clip is None:
         return ["No ε is stated: without --clip one sample can change a gradient by any amount."]
+    if found is None:
+        why = (
+            "noise at the start comes before any gradient"
+            if settings.noise_every == 0
+            else "how long the step of a whole pass is depends on the data"
+        )
+        return [f"No ε is stated: {why}."]
     return [_one_release(settings, found), _over_a_run(settings, found)]
 
 
@@ -159,6 +218,9 @@ def _one_release(settings: Settings, found: Guarantee) -> str:
     else:
         what = f"the mean of {steps} gradients on a path"
         part, two = f"{spread(settings.batch, int(steps)):.3g}·C/{name}", "2·"
+    if settings.rule == "dsgd":
+        length = int(steps) * settings.step(0)
+        what, part, two = f"a step of {length:.3g} along {what}", f"{length:.3g}·{part}", "2·"
     if settings.noise == "laplace":
         return (
             f"One release, {what} with this noise on it, has "
@@ -179,12 +241,22 @@ def _exponential(value: float) -> str:
 
 
 def _over_a_run(settings: Settings, found: Guarantee) -> str:
+    if found.run is None and settings.rule == "dsgd":
+        return (
+            "It holds for gradients that are sent with fresh noise only. The others are sent "
+            "without, so that for the run as a whole no ε holds."
+        )
     if found.run is None:
         return (
             "It holds for the first message only. Later gradients are sent without fresh noise, "
             "so that for the run as a whole no ε holds."
         )
     total = f"ε = {found.run:.3g}" if found.delta == 0 else f"(ε, δ) = ({found.run:.3g}, {DELTA:g})"
+    if settings.rule == "dsgd":
+        return (
+            f"Over a run {found.releases} releases add up to at most {total}: a gradient is in one "
+            "message, and a sample may be in every gradient."
+        )
     return (
         f"Over {found.releases} rounds releases add up to at most {total}: a gradient is in two "
         "messages, with + in one and − in the next, and a sample may be in every gradient."

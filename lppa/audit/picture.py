@@ -17,6 +17,8 @@ TITLES = {
     "g1": "second gradient g¹",
     "change": "change g$^{t+1}$ − g$^t$, best t",
     "telescoped": "change g$^T$ − g⁰",
+    "gradient": "gradient g$^t$, best t",
+    "mean": "mean of all g$^t$",
 }
 EXACT, UNKNOWN, SELF, INK = "#c0392b", "#d9d9d9", "#ffffff", "#222222"
 WRITTEN = 12  # nodes up to which there is room for a number in each cell

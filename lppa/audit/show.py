@@ -40,11 +40,18 @@ def show_rounds(console: Any, told: dict[str, Any]) -> None:
     """What one pair learns of each round."""
     by = ", ".join(map(str, told["attackers"]))
     title = f"node {by} on node {told['victim']}, round by round: noise left, in β"
+    columns = {
+        "gradient": "gradient",
+        "change": "change from the one before",
+        "ratio": "÷ example",
+    }
+    if all(row["change"] is None for row in told["rounds"]):
+        del columns["change"]
     lines = [
-        [str(row["round"]), *(cell(row[k]) for k in ("gradient", "change", "ratio")), row["grade"]]
+        [str(row["round"]), *(cell(row[k]) for k in columns), row["grade"]]
         for row in told["rounds"]
     ]
-    heads = ("round", "gradient", "change from the one before", "÷ example", "grade")
+    heads = ("round", *columns.values(), "grade")
     _print(console, title, heads, lines)
 
 

@@ -1,7 +1,7 @@
 """The audit in plain words: what is learned, by whom, how well the rest is hidden, what to change.
 
-Works on what `exposure` and `collusion` found; computes nothing but the round in which an example
-is first learned.
+Works on what `exposure` and `collusion` found; computes nothing but the round in which something
+is first learned. What to change is in `advice`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lppa.audit.advice import advice, name_some
 from lppa.audit.assemble import Case, Hidden
 from lppa.audit.collusion import Collusion, neighbours
-from lppa.audit.exposure import Exposure, exposures, unseen_noise
-from lppa.audit.grade import GRADES, HIDDEN_FROM, MEANING, OPEN_BELOW, graded, worst
-from lppa.models.tracking import Schedule, noise_in_every_round
+from lppa.audit.exposure import Exposure, exposures
+from lppa.audit.grade import GRADES, HIDDEN_FROM, MEANING, OPEN_BELOW, grade_of, graded, worst
+from lppa.models.schedule import Schedule, noise_in_every_round
 from lppa.protocol.names import name_all
-from lppa.running.noise_scale import PLAIN, choose_beta, enough_noise
 
 FEW_EXAMPLES = 64  # in a sum of gradients; so few, attacks on batches take apart
 
@@ -43,75 +43,22 @@ def judge(
     bad = any(e.exact for e in found)
     grade = worst(graded(e, case.size)[1] for e in found)
     sentences = []
-    if bad and schedule.rule == "dsgt":
+    if bad and not schedule.any_noise:
         sentences.append(_nothing_hidden(case, found))
     elif bad:
         sentences += _exact_sentences(case, schedule, found)
-    sentences += _graded(case, found)
+    if not schedule.update.gradients(schedule):
+        sentences.append("No gradient is in any message: training ends before one is sent.")
+    else:
+        sentences += _graded(case, found)
     if not bad:
-        sentences.append(_nothing_exact(found))
-    sentences += _least_noise(case, found)
+        sentences.append(_nothing_exact(schedule, found))
+    sentences += _least_noise(case, schedule, found)
+    sentences += _again_and_again(case, schedule, found)
     sentences += _colluders(schedule, collusion)
     sentences += _sum_of_all(case, schedule)
     told = None if grade == "hidden" else advice(case, schedule, found) or None
     return Verdict([*sentences, *notes], told, bad, grade)
-
-
-def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
-    """What to change so that from none of these attackers anything is less than hidden."""
-    settings, steps = case.settings, []
-    if settings.rule == "dsgt":
-        steps.append("--rule lppa")
-    if settings.noise_every != 1:
-        steps.append("--noise-every 1")
-        if settings.rule != "dp" and settings.noise_exchange != "seed":
-            steps.append("--noise-exchange seed")
-    surrounded = {e.victim for e in found if neighbours(schedule, e.victim) <= set(e.attackers)}
-    others = [e for e in found if e.victim not in surrounded]
-    if case.hide is not None:
-        one = enough_noise(case.hide.rms, math.sqrt(2.0))
-        if surrounded and settings.rule != "dp" and settings.beta_own < one:
-            steps.append(f"--beta-own {one:g}")
-        if settings.rule == "dp":
-            edge = one
-        else:
-            unknown = [noise_in_every(schedule, e.attackers, e.victim) for e in others]
-            edge = enough_noise(case.hide.rms, min(filter(None, unknown), default=math.sqrt(2.0)))
-        beta = _beta_after(case) if steps else settings.beta
-        if (others or settings.rule == "dp") and beta < edge and settings.beta_own < one:
-            steps.append(f"--beta {edge:g}")
-    else:
-        # There is no size to go by: any noise is more than none.
-        if surrounded and settings.rule != "dp" and settings.beta_own == 0:
-            steps.append(f"--beta-own {settings.beta or PLAIN:g}")
-        if (others or settings.rule == "dp") and settings.beta == settings.beta_own == 0:
-            steps.append(f"--beta {PLAIN:g}")
-    told = f"use {' '.join(steps)}" if steps else ""
-    if any(step.startswith("--beta-own") for step in steps):
-        told += (
-            f" (noise on edges hides nothing of {_victims(surrounded)} from an attacker that is "
-            "all its neighbours)"
-        )
-    elif case.hide is not None and any(step.startswith("--beta ") for step in steps):
-        told += " (or more examples in a gradient: a larger --batch, more --local-steps)"
-    return told
-
-
-def _beta_after(case: Case) -> float:
-    """β once noise is added in every round: one that nobody named is then chosen anew."""
-    settings = case.settings
-    if settings.beta != choose_beta(settings, case.topology, case.W):
-        return settings.beta
-    rule = "lppa" if settings.rule == "dsgt" else settings.rule
-    changed = replace(settings, rule=rule, noise_every=1)
-    return choose_beta(changed, case.topology, case.W)
-
-
-def noise_in_every(schedule: Schedule, attackers: Sequence[int], victim: int) -> float:
-    """What attackers would not know of a victim's noise if lppa added some in every round, in β."""
-    return unseen_noise(
-        replace(schedule, rule="lppa", noise_every=1, beta_own=0.0), attackers, victim
-    )
 
 
 def _graded(case: Case, found: Sequence[Exposure]) -> list[str]:
@@ -150,10 +97,15 @@ def _source(hide: Hidden) -> str:
 
 def _sum_of_all(case: Case, schedule: Schedule) -> list[str]:
     """What noise that cancels can never hide."""
-    if schedule.rule != "lppa" or schedule.beta_own > 0 or case.hide is None:
+    if not schedule.edge_noise or schedule.beta_own > 0 or case.hide is None:
         return []
+    known = (
+        "is known to all: noise that cancels cancels in it"
+        if schedule.update.tells_changes
+        else "is no secret: it moves the mean of all models, and in that noise that cancels cancels"
+    )
     said = (
-        "The sum of all clients' gradients is known to all: noise that cancels cancels in it. "
+        f"The sum of all clients' gradients {known}. "
         "Who subtracts its own share has the mean over the others' examples"
     )
     if case.hide.examples is None:
@@ -163,10 +115,42 @@ def _sum_of_all(case: Case, schedule: Schedule) -> list[str]:
     return [f"{said}, here {count} or more{few}."]
 
 
-def _nothing_exact(found: Sequence[Exposure]) -> str:
-    if any(len(e.attackers) > 1 for e in found):
+def _again_and_again(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> list[str]:
+    """What fresh noise on gradients that come one by one does not hide: what is in all of them.
+
+    In gradient tracking a gradient that stays the same is told once; later messages tell its
+    change, which is none. Here every round tells it again, and noise averages out.
+    """
+    if schedule.update.tells_changes or not noise_in_every_round(schedule):
+        return []
+    whole = replace(schedule, rounds=case.settings.rounds - 1)
+    weights = [whole.update.weight(whole, t) for t in whole.update.gradients(whole)]
+    ratios = [ratio for ratio, _ in (graded(e, case.size) for e in found) if ratio]
+    if len(weights) < 2 or not ratios:
+        return []
+    left = min(ratios) * weights[0] / math.hypot(*weights)
+    return [
+        f"Each gradient comes with fresh noise: of an example that is in all {len(weights)} of a "
+        f"run, who takes them together has no more than {left:.3g} times its share in the way "
+        f"({grade_of(left)}). Rules that track gradients tell it once."
+    ]
+
+
+def _nothing_exact(schedule: Schedule, found: Sequence[Exposure]) -> str:
+    several = any(len(e.attackers) > 1 for e in found)
+    if not schedule.update.tells_changes:
+        who = "These attackers learn no" if several else "No node alone learns a"
+        return f"{who} gradient exactly."
+    if several:
         return "These attackers learn no gradient and no change of a gradient exactly."
     return "No node alone learns a gradient or a change of a gradient exactly."
+
+
+def _kinds(schedule: Schedule) -> tuple[tuple[str, str], ...]:
+    """The targets that sentences are made of, and what they are called in them."""
+    if schedule.update.tells_changes:
+        return (("g0", "first gradient"), ("change", "gradient change"))
+    return (("gradient", "gradient"),)
 
 
 def _nothing_hidden(case: Case, found: Sequence[Exposure]) -> str:
@@ -181,10 +165,7 @@ def _nothing_hidden(case: Case, found: Sequence[Exposure]) -> str:
 def _exact_sentences(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> list[str]:
     """One sentence per kind of leak, with an example and how common it is."""
     sentences = []
-    for target, what in (
-        ("g0", "first gradient"),
-        ("change", "gradient change"),
-    ):
+    for target, what in _kinds(schedule):
         leaks = [e for e in found if target in e.exact]
         if not leaks:
             continue
@@ -231,17 +212,28 @@ def _count(found: Sequence[Exposure]) -> str:
 
 def _first_round(schedule: Schedule, example: Exposure, target: str) -> int:
     """The round whose messages complete what is needed."""
-    for last in range(1, schedule.rounds):
-        early = exposures(replace(schedule, rounds=last), example.attackers, [example.victim])
+    end = schedule.rounds
+    if not schedule.update.tells_changes:
+        end += schedule.finish
+    for last in range(1, end):
+        early = exposures(_heard_until(schedule, last), example.attackers, [example.victim])
         if target in early[0].exact:
             return last
-    return schedule.rounds
+    return end
 
 
-def _least_noise(case: Case, found: Sequence[Exposure]) -> list[str]:
+def _heard_until(schedule: Schedule, last: int) -> Schedule:
+    """The schedule of messages up to a round."""
+    if schedule.update.tells_changes:
+        return replace(schedule, rounds=last)
+    finish = max(0, last - schedule.rounds)
+    return replace(schedule, rounds=min(last, schedule.rounds), finish=finish)
+
+
+def _least_noise(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> list[str]:
     """How much noise the best-placed attacker has left, for what is not exact."""
     sentences = []
-    for target, what in (("g0", "first gradient"), ("change", "gradient change")):
+    for target, what in _kinds(schedule):
         left = [e for e in found if 0 < e.values[target] < math.inf]
         if not left:
             continue
@@ -264,30 +256,23 @@ def _colluders(schedule: Schedule, collusion: Collusion) -> list[str]:
         victim = min(several, key=lambda v: (len(several[v]), v))
         span = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
         sentences.append(
-            f"Of {_victims(several)} nothing is learned exactly unless {span} nodes collude: "
+            f"Of {name_some(several)} nothing is learned exactly unless {span} nodes collude: "
             f"{name_all(set(several[victim]))} against node {victim}."
         )
         covered = any(neighbours(schedule, v) <= set(s) for v, s in several.items())
-        if schedule.rule == "lppa" and schedule.beta_own == 0 and covered:
+        if schedule.edge_noise and schedule.beta_own == 0 and covered:
             sentences.append(
                 "Noise that cancels never hides a node from all its neighbours together."
             )
     never = [v for v, s in collusion.sets.items() if s is None]
-    if never:
+    if never and schedule.update.gradients(schedule):
         sentences.append(
-            f"Of {_victims(never)} no set of colluders learns anything exactly: "
+            f"Of {name_some(never)} no set of colluders learns anything exactly: "
             "noise that nobody else knows stays on all that is sent."
         )
     if collusion.unsure:
         sentences.append(
-            f"The search for colluders was cut: for {_victims(collusion.unsure)} a smaller set "
+            f"The search for colluders was cut: for {name_some(collusion.unsure)} a smaller set "
             "may exist."
         )
     return sentences
-
-
-def _victims(nodes: Sequence[int] | set[int] | dict) -> str:
-    chosen = sorted(nodes)
-    if len(chosen) <= 6:
-        return name_all(set(chosen))
-    return f"{len(chosen)} nodes"

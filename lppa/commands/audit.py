@@ -108,7 +108,8 @@ def audit(
 
     For each attacker and victim: the least standard deviation, in units of β, with which the
     victim's first and second gradient, a change between gradients, and the change over all rounds
-    can be estimated; EXACT; or mixed, where it cannot be told apart from others' by linear means.
+    (under dsgd the gradient that is known best, and the mean of all) can be estimated; EXACT; or
+    mixed, where it cannot be told apart from others' by linear means.
     Beside it a grade, open, weak or hidden: by that noise over an example's share of the gradient.
     """
     nodes = chosen_nodes(nodes)

@@ -17,6 +17,8 @@ TARGETS = {
     "g1": "second gradient g¹",
     "change": "change g¹ − g⁰, or a later one",
     "telescoped": "change from first to last gradient",
+    "gradient": "gradient of the round that is known best",
+    "mean": "mean of the gradients of all rounds",
 }
 SOURCES = {"table": "as measured on such networks", "run": "as measured in this run"}
 NARROW, BROAD = 6, 10  # clients up to which three maps fit side by side, and two

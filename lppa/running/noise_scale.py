@@ -25,6 +25,7 @@ BEARABLE = 0.1
 BEARABLE_ONCE = 3.0
 PLAIN = 0.025  # the paper's β, where there is no example to hide
 LONGEST = 2000  # rounds after which no noise is followed further
+CANCELLING = ("lppa", "dsgd")  # the rules with noise that one end of an edge takes away again
 
 
 @dataclass(frozen=True)
@@ -72,12 +73,12 @@ def expected_share(settings: Settings, nodes: int, rows: int | None = None) -> S
 
 
 def noise_left(topology: Topology, rule: str) -> float:
-    """The least noise, in units of β, that hides a first gradient from a neighbour.
+    """The least noise, in units of β, that is left on what hides a first gradient from a neighbour.
 
-    A neighbour knows the draws on its own edges. Clients of whom one neighbour knows all are left
-    out: no β hides them.
+    That is the gradient itself, or under dsgd the step along it. A neighbour knows the draws on its
+    own edges. Clients of whom one neighbour knows all are left out: no β hides them.
     """
-    if rule != "lppa":
+    if rule not in CANCELLING:
         return math.sqrt(2.0)
     unknown = set()
     for node in range(topology.nodes):
@@ -89,22 +90,24 @@ def noise_left(topology: Topology, rule: str) -> float:
 def disagreement(topology: Topology, W: np.ndarray, settings: Settings, steps: int) -> float:
     """How far noise of scale β = 1 keeps models apart, per weight, if nothing else moves them.
 
-    Noise n that enters γ is in θ as k·K·λ·W^k n after k rounds. Where it enters in every round
-    these add up; where it enters at the start only, the worst round counts.
+    Noise n that enters γ is in θ as k·K·λ·W^k n after k rounds; noise that enters θ is there as
+    W^k n, and counts from where gradients are taken: after mixing, or before it. Where noise enters
+    in every round these add up; where it enters at the start only, the worst round counts.
     """
+    in_theta = settings.rule == "dsgd"
     draws = np.zeros((topology.nodes, len(topology.edges)))
     for k, (sender, receiver) in enumerate(topology.edges):
         draws[sender, k], draws[receiver, k] = 1.0, -1.0
     moved = W @ draws if settings.mixing == "adapt-then-combine" else draws
     total = worst = 0.0
     for k in range(1, LONGEST):
-        size = k**2 * float((moved**2).sum())
+        size = (1 if in_theta else k**2) * float((moved**2).sum())
         total, worst = total + size, max(worst, size)
         if size <= 1e-6 * total:
             break
         moved = W @ moved
     spread = total / settings.noise_every if settings.noise_every else worst
-    return steps * settings.lr * math.sqrt(2.0 * spread / topology.nodes)
+    return (1.0 if in_theta else steps * settings.lr) * math.sqrt(2.0 * spread / topology.nodes)
 
 
 def local_steps(settings: Settings, nodes: int) -> int:
@@ -115,10 +118,32 @@ def local_steps(settings: Settings, nodes: int) -> int:
     return max(1, network.rows // nodes // settings.batch) if network else 1
 
 
+def step_length(settings: Settings, nodes: int, examples: int | None = None) -> float:
+    """K·λ of the first round, as far as can be told before any data is seen.
+
+    `examples` are those that share a gradient: they tell how long a pass is over data of one's own.
+    """
+    steps = local_steps(settings, nodes)
+    if examples is not None and pass_is_unknown(settings):
+        steps = max(1, examples // settings.batch)
+    return steps * settings.lr
+
+
+def pass_is_unknown(settings: Settings) -> bool:
+    """Whether nobody can tell before a run how many steps a round has."""
+    network = known_network(settings)
+    return settings.local_steps == "epoch" and network is not None and network.rows == 0
+
+
+def gradient_weight(settings: Settings, nodes: int, examples: int | None = None) -> float:
+    """What a gradient is multiplied with where noise is added to it: 1 in γ, K·λ in dsgd's θ."""
+    return step_length(settings, nodes, examples) if settings.rule == "dsgd" else 1.0
+
+
 def largest_beta(settings: Settings, topology: Topology, W: np.ndarray) -> float:
     """The β from which on noise that cancels keeps models so far apart that learning suffers."""
     network = known_network(settings)
-    if settings.rule != "lppa" or network is None:
+    if settings.rule not in CANCELLING or network is None:
         return math.inf
     apart = disagreement(topology, W, settings, local_steps(settings, topology.nodes))
     bearable = BEARABLE if settings.noise_every else BEARABLE_ONCE
@@ -135,7 +160,8 @@ def choose_beta(
     share = expected_share(settings, topology.nodes, rows)
     if share is None:
         return PLAIN
-    hiding = enough_noise(share.rms, noise_left(topology, settings.rule))
+    weight = gradient_weight(settings, topology.nodes, share.examples)
+    hiding = enough_noise(weight * share.rms, noise_left(topology, settings.rule))
     return min(hiding, no_more_than(largest_beta(settings, topology, W)))
 
 
@@ -150,10 +176,12 @@ def scale_warnings(blueprint: Blueprint) -> list[str]:
     most = largest_beta(settings, blueprint.topology, blueprint.W)
     if settings.beta <= most:
         return []
+    # Noise in θ is as large there whatever the step.
+    fewer = "" if settings.rule == "dsgd" else "fewer --local-steps "
     return [
         f"--beta {settings.beta:g} is {settings.beta / most:.2g} times what models bear on this "
         "graph: it would keep them too far apart beside the size of their weights; to change that, "
-        f"use --beta {no_more_than(most):g} or less, fewer --local-steps or a denser --topology"
+        f"use --beta {no_more_than(most):g} or less, {fewer}or a denser --topology"
     ]
 
 

@@ -1,0 +1,65 @@
+"""Solves for what no single message tells, with the coefficients that linear algebra finds.
+
+What the coefficients are is `models.tracking`'s matter; here they meet what was recorded.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from torch import Tensor
+
+from lppa.attack.knowledge import Knowledge
+from lppa.models.tracking import Schedule, best_estimate, known_rows, messages
+from lppa.protocol.errors import WrongUse
+
+FURTHER = 3  # rounds after the one that is attacked
+
+
+class Solver:
+    """All that attackers heard up to some rounds after t, as rows over what nobody tells."""
+
+    def __init__(self, known: Knowledge, t: int) -> None:
+        settings = known.settings
+        if known.W is None:
+            raise WrongUse("`two-hop` needs W")
+        self.known = known
+        self.beta = max(settings.beta, 1e-6 * settings.beta_own)  # the unit of all deviations
+        until = min(t + FURTHER, max(round for _, round in known.states))
+        rounds = min(until, settings.rounds - 1)
+        schedule = Schedule(
+            known.W,
+            settings.rule,
+            settings.noise_every,
+            settings.mixing == "adapt-then-combine",
+            settings.init == "common",
+            known.steps * settings.lr,
+            rounds,
+            settings.beta_own / self.beta if self.beta else 0.0,
+            settings.lr_decay,
+            # Where θ alone is sent anyway, rounds that finish are as good as others.
+            until - rounds if settings.rule == "dsgd" else 0,
+        )
+        self.rows = messages(schedule)
+        # Own gradients are left out: they follow from the rest, and are in no message.
+        self.have = known_rows(schedule, self.rows, sorted(known.attackers), own_gradients=False)
+
+    def estimate(self, wanted: np.ndarray, victim: int) -> tuple[Tensor, float]:
+        """What the row stands for, in double precision, and the deviation of the noise in it."""
+        found = best_estimate(self.have, self.rows, wanted)
+        if found is None:
+            raise WrongUse(
+                f"what the attackers hear does not determine the gradient of node {victim}"
+            )
+        pairs = zip(found.coefficients, self.have.names, strict=True)
+        vector = sum(c * self._value(name).double() for c, name in pairs if abs(c) > 1e-12)
+        return vector, found.deviation * math.sqrt(2.0) * self.beta
+
+    def _value(self, name: tuple) -> Tensor:
+        if name[0] == "noise":
+            delta = self.known.delta(*name[1:])
+            if delta is None:
+                raise WrongUse(f"the noise from node {name[1]} to node {name[2]} was not recorded")
+            return delta
+        return self.known.vector(name[1], name[2], name[0])
