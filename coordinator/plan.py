@@ -16,6 +16,7 @@ import numpy as np
 
 from lppa.coordinator.sinkhorn import spectral_gap, weight_matrix
 from lppa.coordinator.topology import Topology, build_topology
+from lppa.models.sizes import Network
 from lppa.protocol.messages import Plan
 from lppa.protocol.seeds import derive
 from lppa.protocol.settings import Settings
@@ -33,6 +34,8 @@ class Blueprint:
     W: np.ndarray
     # Nobody named β: it was chosen, and may be chosen again when more is known.
     beta_chosen: bool = False
+    # What was measured of a network that no table knows.
+    network: Network | None = None
 
     @property
     def nodes(self) -> int:

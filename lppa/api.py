@@ -97,12 +97,11 @@ def own_code(
         brought, named["rule"] = registered(rule)
     else:
         named["rule"] = rule
-    if problem is not None:
-        if "dataset" in settings or "model" in settings:
-            raise WrongUse("a problem brings its own data and network: leave dataset and model out")
-        name = getattr(problem, "name", None) or getattr(problem, "__name__", "problem")
-        named |= {"dataset": OWN + str(name), "model": "own"}
+    if problem is not None and ("dataset" in settings or "model" in settings):
+        raise WrongUse("a problem brings its own data and network: leave dataset and model out")
     code = None if problem is None and brought is None else OwnCode(problem, brought)
+    if code is not None and code.made is not None:
+        named |= {"dataset": OWN + code.made.name, "model": "own"}
     return code, make_settings(named)
 
 

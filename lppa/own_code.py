@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 import pickle
 import sys
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -24,16 +24,15 @@ from lppa.protocol.settings import OWN, RULES
 if TYPE_CHECKING:
     from lppa.models.problem import Problem
 
-MakesProblem = "Problem | Callable[[], Problem]"
 
-
-@dataclass(frozen=True)
 class OwnCode:
     """What a run brings: a problem, or a function that makes one, and a class of rule."""
 
-    problem: Any = None
-    rule: type | None = None
+    def __init__(self, problem: Any = None, rule: type | None = None) -> None:
+        self.problem = problem
+        self.rule = rule
 
+    @cached_property
     def made(self) -> Problem | None:
         """The problem itself."""
         return None if self.problem is None else make_problem(self.problem)
@@ -41,7 +40,8 @@ class OwnCode:
     def pack(self) -> bytes:
         """For a process on this machine; classes and functions of scripts and notebooks too."""
         try:
-            return cloudpickle.dumps(self)
+            # Not what a function has made here: every process makes it for itself.
+            return cloudpickle.dumps(OwnCode(self.problem, self.rule))
         except Exception as error:
             raise WrongUse(
                 f"the problem cannot be handed to other processes: {error}; give a function that "

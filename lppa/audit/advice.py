@@ -66,11 +66,11 @@ def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
 def _beta_after(case: Case) -> float:
     """β once noise is added in every round: one that nobody named is then chosen anew."""
     settings = case.settings
-    if settings.beta != choose_beta(settings, case.topology, case.W):
+    if settings.beta != choose_beta(settings, case.topology, case.W, network=case.network):
         return settings.beta
     rule = "lppa" if settings.rule == "dsgt" else settings.rule
     changed = replace(settings, rule=rule, noise_every=1)
-    return choose_beta(changed, case.topology, case.W)
+    return choose_beta(changed, case.topology, case.W, network=case.network)
 
 
 def noise_in_every(schedule: Schedule, attackers: Sequence[int], victim: int) -> float:

@@ -13,12 +13,19 @@ import numpy as np
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.topology import Topology
 from lppa.models.schedule import Schedule
+from lppa.models.sizes import Network
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
 from lppa.running.noise_scale import CANCELLING, expected_share, step_length
 
 ROUNDS = 4
-TABLE, GIVEN, RUN = "table", "option", "run"  # where the size of what is to be hidden is from
+# Where the size of what is to be hidden is from.
+TABLE, START, GIVEN, RUN = "table", "start", "option", "run"
+SOURCES = {
+    TABLE: "as measured on such networks",
+    START: "ten times what was measured before the first step",
+    RUN: "as measured in this run",
+}
 MOST_ROUNDS = 50
 
 
@@ -46,6 +53,7 @@ class Case:
     W: np.ndarray
     rounds: int
     hide: Hidden | None = None
+    network: Network | None = None  # as measured, where no table knows it
 
     @property
     def nodes(self) -> int:
@@ -67,6 +75,12 @@ class Case:
         """What is to be hidden, in that unit; None where there is neither unit nor data."""
         return self.hide.rms / self.scale if self.hide and self.scale else None
 
+    @property
+    def step(self) -> float:
+        """K·λ of the first round."""
+        examples = self.hide.examples if self.hide else None
+        return step_length(self.settings, self.nodes, examples, self.network)
+
     def schedule(self) -> Schedule:
         """The linear system's description. Noise of scale 0 is none."""
         settings = self.settings
@@ -85,7 +99,7 @@ class Case:
             noise_every=settings.noise_every,
             adapt_first=settings.mixing == "adapt-then-combine",
             common_start=settings.init == "common",
-            lam=step_length(settings, self.nodes, self.hide.examples if self.hide else None),
+            lam=self.step,
             rounds=self.rounds,
             beta_own=own,
             lam_decay=settings.lr_decay,
@@ -103,14 +117,20 @@ def case_of(blueprint: Blueprint, rounds: int | None = None, hide: Hidden | None
     """The case of a run. Its last state is sent in the round before its last."""
     settings = blueprint.settings
     seen = min(ROUNDS, settings.rounds - 1) if rounds is None else rounds
-    hide = hide or before_a_run(settings, blueprint.nodes)
-    return Case(settings, blueprint.topology, blueprint.W, seen, hide)
+    hide = hide or before_a_run(settings, blueprint.nodes, network=blueprint.network)
+    return Case(settings, blueprint.topology, blueprint.W, seen, hide, blueprint.network)
 
 
-def before_a_run(settings: Settings, nodes: int, rows: int | None = None) -> Hidden | None:
-    """What is to be hidden, by the table of networks; `rows` are the smallest client's."""
-    share = expected_share(settings, nodes, rows)
-    return None if share is None else Hidden(share.rms, TABLE, share.examples)
+def before_a_run(
+    settings: Settings, nodes: int, rows: int | None = None, network: Network | None = None
+) -> Hidden | None:
+    """What is to be hidden, by the table of networks or as measured at the start.
+
+    `rows` are the smallest client's.
+    """
+    share = expected_share(settings, nodes, rows, network)
+    source = TABLE if network is None else START
+    return None if share is None else Hidden(share.rms, source, share.examples)
 
 
 def check_nodes(nodes: int, attackers: Sequence[int], victim: int | None) -> None:

@@ -57,7 +57,8 @@ def line(blueprint: Blueprint, found: dict[str, Any]) -> dict[str, Any]:
 
 def bytes_per_round(blueprint: Blueprint) -> int | None:
     """What all clients send in a round with noise; None where the network's size is not known."""
-    settings, network = blueprint.settings, known_network(blueprint.settings)
+    settings = blueprint.settings
+    network = blueprint.network or known_network(settings)
     if network is None:
         return None
     tensor = settings.rule in CANCELLING and settings.noise_exchange == "tensor"

@@ -11,8 +11,9 @@ from dataclasses import asdict
 from typing import Any
 
 from lppa.audit.assemble import Case, Hidden, case_of
-from lppa.audit.grade import GRADES
+from lppa.audit.grade import GRADES, HIDDEN_FROM, OPEN_BELOW
 from lppa.coordinator.plan import Blueprint
+from lppa.protocol.settings import OWN
 from lppa.running.noise_scale import pass_is_unknown
 
 MOST_NODES = 32  # above it, not all attackers are looked at
@@ -35,10 +36,43 @@ def audit_blueprint(blueprint: Blueprint, hide: Hidden | None) -> dict[str, Any]
     A run must not fail because of its audit, nor wait long for it: of more than 32 nodes only a
     few are looked at, and the search for colluders is short.
     """
+    if blueprint.settings.rule.startswith(OWN):
+        return unaudited(case_of(blueprint, hide=hide))
     if blueprint.nodes <= VERY_LARGE:
         return audit(case_of(blueprint, hide=hide), budget=QUICK)
     rounds = min(2, blueprint.settings.rounds - 1)
     return audit(case_of(blueprint, rounds, hide), budget=0)
+
+
+def unaudited(case: Case) -> dict[str, Any]:
+    """What can be said of a rule that is not ours: nothing, and so nothing good."""
+    settings = case.settings
+    return {
+        "nodes": case.nodes,
+        "topology": case.topology.name,
+        "rule": settings.rule,
+        "noise_every": settings.noise_every,
+        "mixing": settings.mixing,
+        "init": settings.init,
+        "rounds": case.rounds,
+        "beta": settings.beta,
+        "beta_own": settings.beta_own,
+        "targets": [],
+        "legend": LEGEND,
+        "pairs": [],
+        "smallest": {},
+        "hide": None if case.hide is None else asdict(case.hide),
+        "thresholds": {"open_below": OPEN_BELOW, "hidden_from": HIDDEN_FROM},
+        "grade": "open",
+        "verdict": [
+            f"Nobody has audited the rule {settings.rule}: take it that all that travels is seen."
+        ],
+        "advice": "use --rule lppa or dsgd, whose messages the audit understands",
+        "bad": True,
+        "dropout": None,
+        "epsilon": None,
+        "law": [],
+    }
 
 
 def warning_lines(found: dict[str, Any]) -> list[str]:
@@ -66,7 +100,7 @@ def audit(
     from lppa.audit.collusion import BUDGET, smallest_sets
     from lppa.audit.dropout import worst_dropout
     from lppa.audit.exposure import exposures, targets_of
-    from lppa.audit.grade import HIDDEN_FROM, OPEN_BELOW, graded
+    from lppa.audit.grade import graded
     from lppa.audit.noise_law import guarantee, law
     from lppa.audit.verdict import judge
 
@@ -154,7 +188,7 @@ def _notes(case: Case, few: bool) -> list[str]:
             f"With {case.nodes} nodes only {FEW} were looked at as attackers, and {FEW} as victims "
             f"of colluders, over rounds 0 to {case.rounds}; `lppa audit --attackers` looks at any."
         )
-    if case.settings.rule == "dsgd" and pass_is_unknown(case.settings):
+    if case.settings.rule == "dsgd" and pass_is_unknown(case.settings, case.network):
         steps = round(case.schedule().lam / case.settings.lr)
         notes.append(
             f"How many steps a pass over this data has is not known: a round is taken to have "

@@ -82,7 +82,7 @@ def _beside_dp(least: int, most: int) -> str:
 
 def _in_theta(case: Case) -> str:
     """How far noise differences move models, for a moment."""
-    network = known_network(case.settings)
+    network = case.network or known_network(case.settings)
     if network is None:
         return " in θ."
     return f" in θ, whose weights are about {network.weight_rms:g} in size once trained."

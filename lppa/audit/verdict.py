@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lppa.audit.advice import advice, name_some
-from lppa.audit.assemble import Case, Hidden
+from lppa.audit.assemble import SOURCES, Case, Hidden
 from lppa.audit.collusion import Collusion, neighbours
 from lppa.audit.exposure import Exposure, exposures
 from lppa.audit.grade import GRADES, HIDDEN_FROM, MEANING, OPEN_BELOW, grade_of, graded, worst
@@ -90,9 +90,7 @@ def _graded(case: Case, found: Sequence[Exposure]) -> list[str]:
 
 def _source(hide: Hidden) -> str:
     among = "" if hide.examples is None else f", one of {hide.examples}"
-    return {"table": "as measured on such networks", "run": "as measured in this run"}.get(
-        hide.source, "as given"
-    ) + among
+    return SOURCES.get(hide.source, "as given") + among
 
 
 def _sum_of_all(case: Case, schedule: Schedule) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lppa.audit.assemble import SOURCES
 from lppa.audit.grade import GRADES, MEANING
 from lppa.report.formats import clients, compact, figure, plural
 from lppa.report.grades import grade_key, kind_of, overall_words
@@ -20,7 +21,6 @@ TARGETS = {
     "gradient": "gradient of the round that is known best",
     "mean": "mean of the gradients of all rounds",
 }
-SOURCES = {"table": "as measured on such networks", "run": "as measured in this run"}
 NARROW, BROAD = 6, 10  # clients up to which three maps fit side by side, and two
 SIDE_BY_SIDE = "charts maps"  # the class of a grid
 SILENT = "There is no noise."  # in the law

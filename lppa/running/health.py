@@ -95,7 +95,7 @@ def _conservation(
     now = history[-1]
     ratio, per_round = now["noise_to_gradient"], max(1, steps // settings.rounds)
     bound = rounding_bound(settings.dtype, now["round"], nodes, ratio, per_round)
-    if not cancels or residual <= bound:
+    if not cancels or residual is None or residual <= bound:
         return []
     return [
         Finding(
@@ -141,6 +141,9 @@ def _strange_gradients(collection: Collection) -> list[Finding]:
     Single gradients tell nothing: that of a small batch may be many times another's at any time.
     """
     looks = [one for one in collection.reports.values() if len(one) == collection.nodes]
+    looks = [
+        one for one in looks if all(r.values["gradient_norm"] is not None for r in one.values())
+    ]
     if collection.nodes < 3 or len(looks) < ENOUGH_LOOKS:
         return []
     sizes = [

@@ -37,6 +37,8 @@ def known_network(settings: Settings) -> Network | None:
     if found is not None:
         return found
     alike = [network for (_, model), network in NETWORKS.items() if model == settings.model]
+    if not alike:
+        return None
     return Network(
         parameters=max(network.parameters for network in alike),
         rows=0,

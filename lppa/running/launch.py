@@ -182,7 +182,7 @@ def node_process(
     from lppa.own_code import unpack
 
     try:
-        problem = None if code is None else unpack(code.read_bytes()).made()
+        problem = None if code is None else unpack(code.read_bytes()).made
         run_node(book, node, secret, folder, timeout, record=attacks, problem=problem)
     except Exception as error:
         if not isinstance(error, LppaError):

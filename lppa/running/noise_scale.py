@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lppa.coordinator.topology import Topology
+from lppa.models.sizes import Network
 from lppa.protocol.settings import Settings
 from lppa.running.known_networks import known_network
 
@@ -57,9 +58,11 @@ def examples_per_gradient(settings: Settings, rows: int) -> int:
     return drawn // math.ceil(drawn / rows)
 
 
-def expected_share(settings: Settings, nodes: int, rows: int | None = None) -> Share | None:
+def expected_share(
+    settings: Settings, nodes: int, rows: int | None = None, network: Network | None = None
+) -> Share | None:
     """An example's share before a run, `rows` being those of the smallest client where known."""
-    network = known_network(settings)
+    network = network or known_network(settings)
     if network is None:
         return None
     if rows is None and network.rows:
@@ -110,59 +113,78 @@ def disagreement(topology: Topology, W: np.ndarray, settings: Settings, steps: i
     return (1.0 if in_theta else steps * settings.lr) * math.sqrt(2.0 * spread / topology.nodes)
 
 
-def local_steps(settings: Settings, nodes: int) -> int:
+def local_steps(settings: Settings, nodes: int, network: Network | None = None) -> int:
     """Steps a round, as far as can be told before any data is seen."""
     if settings.local_steps != "epoch":
         return int(settings.local_steps)
-    network = known_network(settings)
+    network = network or known_network(settings)
     return max(1, network.rows // nodes // settings.batch) if network else 1
 
 
-def step_length(settings: Settings, nodes: int, examples: int | None = None) -> float:
+def step_length(
+    settings: Settings,
+    nodes: int,
+    examples: int | None = None,
+    network: Network | None = None,
+) -> float:
     """K·λ of the first round, as far as can be told before any data is seen.
 
     `examples` are those that share a gradient: they tell how long a pass is over data of one's own.
     """
-    steps = local_steps(settings, nodes)
-    if examples is not None and pass_is_unknown(settings):
+    steps = local_steps(settings, nodes, network)
+    if examples is not None and pass_is_unknown(settings, network):
         steps = max(1, examples // settings.batch)
     return steps * settings.lr
 
 
-def pass_is_unknown(settings: Settings) -> bool:
+def pass_is_unknown(settings: Settings, network: Network | None = None) -> bool:
     """Whether nobody can tell before a run how many steps a round has."""
-    network = known_network(settings)
+    network = network or known_network(settings)
     return settings.local_steps == "epoch" and network is not None and network.rows == 0
 
 
-def gradient_weight(settings: Settings, nodes: int, examples: int | None = None) -> float:
+def gradient_weight(
+    settings: Settings,
+    nodes: int,
+    examples: int | None = None,
+    network: Network | None = None,
+) -> float:
     """What a gradient is multiplied with where noise is added to it: 1 in γ, K·λ in dsgd's θ."""
-    return step_length(settings, nodes, examples) if settings.rule == "dsgd" else 1.0
+    if settings.rule != "dsgd":
+        return 1.0
+    return step_length(settings, nodes, examples, network)
 
 
-def largest_beta(settings: Settings, topology: Topology, W: np.ndarray) -> float:
+def largest_beta(
+    settings: Settings, topology: Topology, W: np.ndarray, network: Network | None = None
+) -> float:
     """The β from which on noise that cancels keeps models so far apart that learning suffers."""
-    network = known_network(settings)
+    network = network or known_network(settings)
     if settings.rule not in CANCELLING or network is None:
         return math.inf
-    apart = disagreement(topology, W, settings, local_steps(settings, topology.nodes))
+    apart = disagreement(topology, W, settings, local_steps(settings, topology.nodes, network))
     bearable = BEARABLE if settings.noise_every else BEARABLE_ONCE
     return bearable * network.weight_rms / apart if apart else math.inf
 
 
 def choose_beta(
-    settings: Settings, topology: Topology, W: np.ndarray, rows: int | None = None
+    settings: Settings,
+    topology: Topology,
+    W: np.ndarray,
+    rows: int | None = None,
+    network: Network | None = None,
 ) -> float:
     """β where nobody named one: as large as hides an example, as far as the models bear it.
 
-    `rows` are those of the smallest client, where they are known: it hides the least.
+    `rows` are those of the smallest client, where they are known: it hides the least. `network` is
+    one that was measured; else the table tells.
     """
-    share = expected_share(settings, topology.nodes, rows)
+    share = expected_share(settings, topology.nodes, rows, network)
     if share is None:
         return PLAIN
-    weight = gradient_weight(settings, topology.nodes, share.examples)
+    weight = gradient_weight(settings, topology.nodes, share.examples, network)
     hiding = enough_noise(weight * share.rms, noise_left(topology, settings.rule))
-    return min(hiding, no_more_than(largest_beta(settings, topology, W)))
+    return min(hiding, no_more_than(largest_beta(settings, topology, W, network)))
 
 
 def enough_noise(size: float, left: float) -> float:
@@ -173,7 +195,7 @@ def enough_noise(size: float, left: float) -> float:
 def scale_warnings(blueprint: Blueprint) -> list[str]:
     """Says before a run that its noise is too large for its graph."""
     settings = blueprint.settings
-    most = largest_beta(settings, blueprint.topology, blueprint.W)
+    most = largest_beta(settings, blueprint.topology, blueprint.W, blueprint.network)
     if settings.beta <= most:
         return []
     # Noise in θ is as large there whatever the step.

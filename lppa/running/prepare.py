@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from lppa.coordinator.plan import Blueprint, draw_blueprint
 from lppa.protocol.settings import Settings
+from lppa.running.facts import Facts
 from lppa.running.noise_scale import choose_beta
 
 
@@ -15,9 +16,12 @@ def make_blueprint(settings: Settings, nodes: int, name: str) -> Blueprint:
     return choose_noise(replace(blueprint, beta_chosen=settings.beta == "auto"))
 
 
-def choose_noise(blueprint: Blueprint, rows: int | None = None) -> Blueprint:
-    """The same run, with a β that hides the smallest client's `rows`, unless somebody named one."""
-    if not blueprint.beta_chosen:
-        return blueprint
-    beta = choose_beta(blueprint.settings, blueprint.topology, blueprint.W, rows)
-    return replace(blueprint, settings=replace(blueprint.settings, beta=beta))
+def choose_noise(blueprint: Blueprint, facts: Facts | None = None) -> Blueprint:
+    """The same run, with a β that hides its data as far as known, unless somebody named one."""
+    rows = None if facts is None else min(facts.rows)
+    network = None if facts is None else facts.network
+    settings = blueprint.settings
+    if blueprint.beta_chosen:
+        beta = choose_beta(settings, blueprint.topology, blueprint.W, rows, network)
+        settings = replace(settings, beta=beta)
+    return replace(blueprint, settings=settings, network=network)

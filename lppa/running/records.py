@@ -63,7 +63,7 @@ class Records:
             examples = self.before.examples
             seen = Hidden(measured / examples, RUN, examples)
             self._audit(blueprint, max(self.before, seen, key=lambda hide: hide.rms))
-        steps = settings.rounds * local_steps(settings, blueprint.nodes)
+        steps = settings.rounds * local_steps(settings, blueprint.nodes, blueprint.network)
         findings = examine(collection, settings, steps)
         self._warn([finding.text for finding in findings])
         return not any(finding.ill for finding in findings)

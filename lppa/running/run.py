@@ -131,7 +131,7 @@ def run_local(
     the problem or the rule that the run brings itself.
     """
     warm_up()
-    settings, problem = blueprint.settings, None if code is None else code.made()
+    settings, problem = blueprint.settings, None if code is None else code.made
     facts = look(settings, blueprint.nodes, blueprint.run_seed, problem)
     if facts is not None:
         blueprint = choose_noise(blueprint, facts)
