@@ -71,7 +71,7 @@ class Schedule:
 
     @property
     def update(self) -> Update:
-        """How messages follow from each other; a rule not known here is taken to track gradients."""
+        """How messages follow from each other; an unknown rule is taken to track gradients."""
         return UPDATES.get(self.rule, _TRACKING)
 
     @property
