@@ -71,7 +71,7 @@ class Schedule:
 
     @property
     def update(self) -> Update:
-        """How messages follow from each other; of rules that are not known here, as by most."""
+        """How messages follow from each other; an unknown rule is taken to track gradients."""
         return UPDATES.get(self.rule, _TRACKING)
 
     @property
