@@ -23,7 +23,7 @@ from lppa.node.learner import steps_per_epoch
 from lppa.node.log import log_path, read_log
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.messages import Plan
-from lppa.protocol.settings import Settings, make_settings
+from lppa.protocol.settings import OWN, Settings, make_settings
 from lppa.protocol.view import read_view
 
 log = logging.getLogger("lppa.attack")
@@ -116,6 +116,11 @@ def open_scene(folder: Path, attackers: Sequence[int]) -> Scene:
     """Pools the logs of these attackers."""
     plan = recorded_plans(folder)[attackers[0]]
     settings = make_settings(plan.settings)
+    if settings.dataset.startswith(OWN):
+        raise WrongUse(
+            f"{folder} learned a problem of its own: attacks rebuild the data sets that come with "
+            "lppa and .npz files, whose shapes and ranges they know; the audit holds for any"
+        )
     dataset = load_dataset(settings.dataset, settings.data_dir, normalize=settings.normalize)
     epoch = steps_per_epoch(len(dataset.train), plan.nodes, settings.batch)
     known = read_knowledge([log_path(folder, a) for a in attackers], read_weights(folder), epoch)

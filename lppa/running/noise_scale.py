@@ -58,6 +58,13 @@ def examples_per_gradient(settings: Settings, rows: int) -> int:
     return drawn // math.ceil(drawn / rows)
 
 
+def momentum_gain(settings: Settings, rows: int) -> float:
+    """How much more an example counts in a round's gradient for the momentum of its path."""
+    steps = settings.local_steps
+    count = max(1, rows // settings.batch) if steps == "epoch" else int(steps)
+    return (1.0 - settings.momentum**count) / (1.0 - settings.momentum)
+
+
 def expected_share(
     settings: Settings, nodes: int, rows: int | None = None, network: Network | None = None
 ) -> Share | None:
@@ -72,7 +79,8 @@ def expected_share(
         # that are asked for, and of a whole pass that it is one step.
         steps = 1 if settings.local_steps == "epoch" else settings.local_steps
         rows = settings.batch * steps
-    return Share(network.example_rms, examples_per_gradient(settings, rows))
+    size = network.example_rms * momentum_gain(settings, rows)
+    return Share(size, examples_per_gradient(settings, rows))
 
 
 def noise_left(topology: Topology, rule: str) -> float:

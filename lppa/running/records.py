@@ -18,7 +18,7 @@ from lppa.report.write import write_report
 from lppa.running.facts import Facts
 from lppa.running.health import examine
 from lppa.running.listener import Listener, Listeners
-from lppa.running.noise_scale import local_steps, scale_warnings
+from lppa.running.noise_scale import local_steps, momentum_gain, scale_warnings
 from lppa.running.rundir import RunDirectory
 
 log = logging.getLogger("lppa.coordinator")
@@ -37,12 +37,15 @@ class Records:
         self.findings: list[str] = []
         self.audit: dict[str, Any] = {}
         self.before: Hidden | None = None
+        self.rows = 1
         self.told: tuple[str, bool] | None = None
 
     def begin(self, blueprint: Blueprint, facts: Facts | None) -> None:
         """What is known before the run: what it will not hide, and who has which data."""
+        settings = blueprint.settings
         rows = None if facts is None else min(facts.rows)
-        self.before = before_a_run(blueprint.settings, blueprint.nodes, rows, blueprint.network)
+        self.rows = rows or settings.batch
+        self.before = before_a_run(settings, blueprint.nodes, rows, blueprint.network)
         self._audit(blueprint, self.before)
         if facts is not None and facts.labels is not None:
             self.directory.record("partition.json", facts.partition())
@@ -61,7 +64,8 @@ class Records:
             # Few examples are looked at, and in few rounds: what they show may be more than was
             # expected, but is no reason to expect less.
             examples = self.before.examples
-            seen = Hidden(measured / examples, RUN, examples)
+            gain = momentum_gain(settings, self.rows)
+            seen = Hidden(gain * measured / examples, RUN, examples)
             self._audit(blueprint, max(self.before, seen, key=lambda hide: hide.rms))
         steps = settings.rounds * local_steps(settings, blueprint.nodes, blueprint.network)
         findings = examine(collection, settings, steps)
