@@ -1,4 +1,4 @@
-"""What all commands share: errors as one line, `-v` and `-q`, signals as interruptions."""
+"""What all commands share: errors as one line, -v, -q and --version, signals as interruptions."""
 
 from __future__ import annotations
 
@@ -26,14 +26,20 @@ PARENT_EVERY = 0.5  # seconds between looks at whether it still lives
 INTERRUPTED = 130  # the exit code after Ctrl-C: 128 and the number of SIGINT, as shells have it
 
 
+version_option = click.version_option(
+    package_name="lppa", help="Print the version of lppa and leave."
+)
+
+
 def verbosity(command: Callable) -> Callable:
-    """Adds -v and -q, and sends the log to standard error.
+    """Adds -v, -q and --version, and sends the log to standard error.
 
     With -q standard output is for --json alone.
     """
 
     @click.option("-v", "--verbose", is_flag=True, help="Say more; show tracebacks of errors.")
     @click.option("-q", "--quiet", is_flag=True, help="Say only what went wrong.")
+    @version_option
     @functools.wraps(command)
     def wrapped(*args: Any, verbose: bool, quiet: bool, **options: Any) -> Any:
         meta = click.get_current_context().meta

@@ -22,6 +22,7 @@ from lppa.node.datasets.load import (
     source_of,
 )
 from lppa.node.datasets.partition import label_counts, parse_partition, split
+from lppa.options import data_dir_option, json_option
 from lppa.shell import show_errors, verbosity
 
 log = logging.getLogger("lppa.datasets")
@@ -29,13 +30,10 @@ log = logging.getLogger("lppa.datasets")
 
 def common_options(command: Callable) -> Callable:
     """The options that every command here takes."""
-    as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-    data_dir = click.option(
-        "--data-dir",
-        type=click.Path(file_okay=False, path_type=Path),
-        help="Folder of the raw data.  [default: $LPPA_DATA, else a folder of this user]",
+    data_dir = data_dir_option(
+        "Folder of the raw data.  [default: $LPPA_DATA, else a folder of this user]"
     )
-    return data_dir(as_json(verbosity(show_errors(command))))
+    return data_dir(json_option()(verbosity(show_errors(command))))
 
 
 @click.group(invoke_without_command=True)
