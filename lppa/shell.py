@@ -34,7 +34,7 @@ version_option = click.version_option(
 def verbosity(command: Callable) -> Callable:
     """Adds -v, -q and --version, and sends the log to standard error.
 
-    With -q standard output is for --json alone.
+    With -q standard output is for data alone: for --json, and for CSV.
     """
 
     @click.option("-v", "--verbose", is_flag=True, help="Say more; show tracebacks of errors.")
@@ -46,11 +46,12 @@ def verbosity(command: Callable) -> Callable:
         # Options may stand before a subcommand as well as after it: what a group was told holds.
         meta["verbose"] = verbose or meta.get("verbose", False)
         meta["quiet"] = quiet or meta.get("quiet", False)
+        data = options.get("csv_file") == "-"
         meta["json"] = options.get("as_json", False) or meta.get("json", False)
         level = logging.WARNING if meta["quiet"] else logging.INFO
         start_logging(logging.DEBUG if meta["verbose"] else level)
         with ExitStack() as stack:
-            if meta["quiet"] and not meta["json"]:
+            if meta["quiet"] and not (meta["json"] or data):
                 nowhere = stack.enter_context(Path(os.devnull).open("w"))
                 stack.enter_context(redirect_stdout(nowhere))
             return command(*args, **options)
