@@ -19,6 +19,7 @@ COMMANDS = {
     "report": ("lppa.commands.report:report", "Write a page about runs."),
     "watch": ("lppa.commands.watch:watch", "See a run in the browser, live."),
     "export": ("lppa.commands.export:export", "Write runs' figures as a table."),
+    "sweep": ("lppa.commands.sweep:sweep", "Run all combinations of some settings."),
     "audit": ("lppa.commands.audit:audit", "Say what a rule hides, before training."),
     "bench": ("lppa.commands.bench:bench", "Measure speed as ratios in one run."),
     "datasets": ("lppa.commands.datasets:datasets", "List or fetch data sets."),
