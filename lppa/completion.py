@@ -7,12 +7,12 @@ whether it is right is not known here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import Field
+from dataclasses import Field, fields
 
 import click
 from click.shell_completion import CompletionItem
 
-from lppa.protocol.settings import QUADRATICS
+from lppa.protocol.settings import QUADRATICS, Settings
 
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -29,6 +29,12 @@ def complete_setting(about: Field) -> Complete:
         return _beginning((*rules["choices"], *rules["words"]), incomplete)
 
     return complete
+
+
+def complete_named(name: str) -> Complete:
+    """Completes an argument that is one of the settings by its nature."""
+    (about,) = (field for field in fields(Settings) if field.name == name)
+    return complete_setting(about)
 
 
 def complete_run(

@@ -26,9 +26,11 @@ PARENT_EVERY = 0.5  # seconds between looks at whether it still lives
 INTERRUPTED = 130  # the exit code after Ctrl-C: 128 and the number of SIGINT, as shells have it
 
 
-version_option = click.version_option(
-    package_name="lppa", help="Print the version of lppa and leave."
-)
+def version_option(command: Callable) -> Callable:
+    """Adds --version."""
+    # A new one for each command: it remembers the name of the first that was asked.
+    about = "Print the version of lppa and leave."
+    return click.version_option(package_name="lppa", help=about)(command)
 
 
 def verbosity(command: Callable) -> Callable:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from lppa.completion import complete_named
 from lppa.node.datasets.cache import open_prepared
 from lppa.node.datasets.catalogue import CATALOGUE, Source
 from lppa.node.datasets.files import data_folder
@@ -60,7 +61,7 @@ def datasets(context: click.Context, data_dir: Path | None, as_json: bool) -> No
 
 
 @datasets.command("fetch")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_named("dataset"))
 @common_options
 @click.pass_context
 def fetch_command(context: click.Context, name: str, data_dir: Path | None, as_json: bool) -> None:
@@ -86,8 +87,8 @@ def fetch_command(context: click.Context, name: str, data_dir: Path | None, as_j
 
 
 @click.command()
-@click.argument("dataset")
-@click.argument("partition", metavar="PARTITION")
+@click.argument("dataset", shell_complete=complete_named("dataset"))
+@click.argument("partition", metavar="PARTITION", shell_complete=complete_named("partition"))
 @click.option(
     "-n",
     "--nodes",

@@ -71,13 +71,15 @@ def _row(combination: Combination, results: Results) -> Row:
 
 def front(rows: Iterable[Row]) -> list[Row]:
     """Those that no other beats in accuracy and protection both; from the least protected on."""
-    best: list[Row] = []
     placed = [row for row in rows if row.accuracy is not None and row.ratio is not None]
-    # From the most protected down, only what is more accurate than all before it is of use.
-    for row in sorted(placed, key=lambda row: (row.ratio, row.accuracy.mean), reverse=True):
-        if not best or row.accuracy.mean > best[-1].accuracy.mean:
-            best.append(row)
-    return best[::-1]
+    best = [row for row in placed if not any(_beats(other, row) for other in placed)]
+    return sorted(best, key=lambda row: (row.ratio, -row.accuracy.mean))
+
+
+def _beats(one: Row, other: Row) -> bool:
+    """Whether one is as good as the other in both, and better in one."""
+    ours, theirs = (one.accuracy.mean, one.ratio), (other.accuracy.mean, other.ratio)
+    return ours != theirs and ours[0] >= theirs[0] and ours[1] >= theirs[1]
 
 
 def columns(sweep: Sweep, rows: Sequence[Row]) -> list[str]:
