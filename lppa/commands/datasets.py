@@ -24,6 +24,7 @@ from lppa.node.datasets.load import (
 )
 from lppa.node.datasets.partition import label_counts, parse_partition, split
 from lppa.options import data_dir_option, json_option
+from lppa.running.display import print_whole
 from lppa.shell import show_errors, verbosity
 
 log = logging.getLogger("lppa.datasets")
@@ -218,8 +219,6 @@ def _print_table(
     last_is_sum: bool = False,
 ) -> None:
     from rich import box
-    from rich.console import Console
-    from rich.measure import Measurement
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
@@ -228,11 +227,7 @@ def _print_table(
         table.add_column(name, justify=justify, no_wrap=True)
     for number, row in enumerate(rows, start=1):
         table.add_row(*row, end_section=last_is_sum and number == len(rows) - 1)
-    console = Console(highlight=False)
-    # Rather a line that is longer than the terminal than a figure that is cut off.
-    wide = console.options.update(max_width=100_000)
-    console.width = max(console.width, Measurement.get(console, wide, table).maximum)
-    console.print(table)
+    print_whole(table)
 
 
 def _print_json(document: dict[str, Any]) -> None:

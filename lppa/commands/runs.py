@@ -13,6 +13,7 @@ import click
 
 from lppa.options import json_option, runs_argument
 from lppa.protocol.errors import WrongUse
+from lppa.running.display import print_whole
 from lppa.running.listing import Listed, check_removable, list_run, list_runs, remove_run
 from lppa.running.naming import RUNS
 from lppa.shell import show_errors, verbosity
@@ -103,8 +104,6 @@ def remove(
 def print_table(listed: Sequence[Listed]) -> None:
     """One line for each run."""
     from rich import box
-    from rich.console import Console
-    from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text
 
@@ -115,11 +114,7 @@ def print_table(listed: Sequence[Listed]) -> None:
         row = [Text(word) for word in in_words(run)]
         row[COLUMNS.index("status")].stylize(COLOURS.get(run.status, ""))
         table.add_row(*row)
-    console = Console(highlight=False)
-    # Rather a line that is longer than the terminal than a name that is cut off.
-    wide = console.options.update(max_width=100_000)
-    console.width = max(console.width, Measurement.get(console, wide, table).maximum)
-    console.print(table)
+    print_whole(table)
 
 
 def in_words(run: Listed) -> list[str]:

@@ -16,6 +16,7 @@ from lppa.report.csv_text import to_csv
 from lppa.reproduce.cells import Store
 from lppa.reproduce.pool import Room, run_cells
 from lppa.reproduce.progress import choose_progress
+from lppa.running.display import print_whole
 from lppa.shell import is_quiet, show_errors, verbosity
 from lppa.sweep.grid import Sweep, read_grid
 from lppa.sweep.table import Row, columns, front, make_rows, markdown, notes, plain_rows, text_rows
@@ -105,16 +106,14 @@ def write(wanted: Sweep, rows: Sequence[Row], title: str, out: Path) -> list[Pat
 
 def print_table(wanted: Sweep, rows: Sequence[Row], title: str, written: Sequence[Path]) -> None:
     """The same table on the terminal."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(title=f"sweep {title}")
     for name in columns(wanted, rows):
         left = name in wanted.axes or name in LEFT
-        table.add_column(name, justify="left" if left else "right", overflow="fold")
+        table.add_column(name, justify="left" if left else "right", no_wrap=True)
     for row in text_rows(wanted, rows):
         table.add_row(*row)
-    console = Console()
-    console.print(table)
+    print_whole(table)
     for text in [*notes(wanted, rows), f"written: {', '.join(map(str, written))}"]:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        click.echo(text)

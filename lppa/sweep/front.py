@@ -21,7 +21,7 @@ from lppa.sweep.table import Row, front
 
 INK, FAINT, LINE = "#222222", "#555555", "#0072b2"
 BANDS = {"open": "#f6d5d0", "weak": "#fbecc4", "hidden": "#d8ecd6"}
-LABELLED = 24  # beyond so many points only those of the front are named
+CROWD = 14  # of more points than this, only those of the front may have their names far away
 GUTTER = 3.0  # how far left of the least ratio stands what has no noise in the way at all
 # Where a name may stand, in points from its own: near places first, to the right before the left.
 NEAR = ((9, -4), (9, 7), (9, -15), (-9, -4), (-9, 7), (-9, -15), (0, 11), (0, -20))
@@ -64,7 +64,11 @@ def draw_front(path: Path, rows: Sequence[Row], title: str) -> bool:
         text = f"no ratio, and so not drawn: {'; '.join(left_out)}"
         figure.supxlabel(_shortened(text, 130), fontsize=9, color=FAINT)
     figure.draw_without_rendering()  # so that it is known where things stand
-    _names(figure, axes, points, line)
+    nameless = _names(figure, axes, points, line)
+    if nameless:
+        text = f"{nameless} points without a name: see table.csv"
+        corner = {"ha": "right", "va": "bottom", "transform": axes.transAxes}
+        axes.text(0.99, 0.01, text, fontsize=9, color=FAINT, **corner)
     content = io.BytesIO()
     figure.savefig(content, format="png", facecolor="white")
     write_atomically(path, content.getvalue())
@@ -181,8 +185,11 @@ def _marks(axes: Any, points: Sequence[Point]) -> None:
 
 def _names(
     figure: Any, axes: Any, points: Sequence[Point], line: Sequence[tuple[float, float]]
-) -> None:
-    """Writes each name where it covers no point, line or other name, if there is such a place."""
+) -> int:
+    """Writes each name where it covers no point, line or other name, if there is such a place.
+
+    Returns how many points have none.
+    """
     from matplotlib.patheffects import withStroke
     from matplotlib.transforms import Bbox
 
@@ -197,11 +204,10 @@ def _names(
 
     taken = [box_of(one, other, 1.0) for one, other in itertools.pairwise(line)]
     for point in points:
-        middle = (point.x, point.accuracy.mean)
         ends = [(point.x, height) for height in (point.accuracy.least, point.accuracy.most)]
-        taken += [box_of(*ends, around=2.0), box_of(middle, middle, around=5.0)]
-    shown = points if len(points) <= LABELLED else [point for point in points if point.best]
-    for point in sorted(shown, key=lambda point: (not point.best, -point.accuracy.mean)):
+        taken.append(box_of(*ends, around=2.0))
+    nameless, middles = 0, [(point.x, point.accuracy.mean) for point in points]
+    for point in sorted(points, key=lambda point: (not point.best, -point.accuracy.mean)):
         text = axes.annotate(
             point.name,
             (point.x, point.accuracy.mean),
@@ -213,11 +219,31 @@ def _names(
             arrowprops={"arrowstyle": "-", "color": FAINT, "lw": 0.6, "shrinkB": 4},
             path_effects=[withStroke(linewidth=2.0, foreground="#ffffffcc")],
         )
-        taken.append(_place(text, figure.canvas.get_renderer(), room, taken))
+        # A name that ends at another's point would be taken for that one's, unless both are one.
+        mine = axes.transData.transform((point.x, point.accuracy.mean))
+        apart = [math.dist(axes.transData.transform(one), mine) > 30 * scale for one in middles]
+        marks = [
+            box_of(one, one, around=16.0 if far else 5.0)
+            for one, far in zip(middles, apart, strict=True)
+        ]
+        near = len(points) > CROWD and not point.best
+        farther = FARTHER[:1] if near else FARTHER
+        box = _place(text, figure.canvas.get_renderer(), room, [*taken, *marks], farther)
+        if box is not None:
+            taken.append(box)
+        elif near:
+            text.remove()
+            nameless += 1
+    return nameless
 
 
-def _place(text: Any, renderer: Any, room: Any, taken: Sequence[Any]) -> Any:
-    """Moves a name to the first place that is free, else beside its point; returns its box."""
+def _place(
+    text: Any, renderer: Any, room: Any, taken: Sequence[Any], farther: Sequence[float]
+) -> Any:
+    """Moves a name to the first place that is free and returns its box.
+
+    If none is, the name is left beside its point, and there is no box.
+    """
     from matplotlib.text import Text
 
     def at(dx: float, dy: float) -> Any:
@@ -228,14 +254,15 @@ def _place(text: Any, renderer: Any, room: Any, taken: Sequence[Any]) -> Any:
         # Without the line to its point, which an annotation counts in.
         return Text.get_window_extent(text, renderer).padded(2)
 
-    for far in FARTHER:
+    for far in farther:
         for dx, dy in NEAR:
             box = at(dx, dy * far)
             held = room.x0 <= box.x0 and box.x1 <= room.x1
             held = held and room.y0 <= box.y0 and box.y1 <= room.y1
             if held and not any(box.overlaps(other) for other in taken):
                 return box
-    return at(*NEAR[0])
+    at(*NEAR[0])
+    return None
 
 
 def _shortened(text: str, most: int) -> str:
