@@ -141,13 +141,18 @@ def _hundredth(value: float | None) -> float | None:
 
 def notes(sweep: Sweep, rows: Sequence[Row]) -> list[str]:
     """What a reader of the table has to know."""
-    said = [
-        f"Mean ± standard deviation over the seeds {', '.join(map(str, sweep.seeds))}: accuracy "
-        "after the last round. Grade and noise ÷ example are the worst of any seed.",
-    ]
+    seeds = ", ".join(map(str, sweep.seeds))
+    if len(sweep.seeds) == 1:
+        said = [f"One seed, {seeds}: accuracy after the last round."]
+    else:
+        said = [
+            f"Mean ± standard deviation over the seeds {seeds}: accuracy after the last round. "
+            "Grade and noise ÷ example are the worst of any seed."
+        ]
     missing = sum(len(row.combination.cells) - row.finished for row in rows)
     if missing:
-        said.append(f"Not complete: {missing} of {sum(len(r.combination.cells) for r in rows)}.")
+        wanted = sum(len(row.combination.cells) for row in rows)
+        said.append(f"Not complete: {missing} of {wanted} runs are missing.")
     for row in rows:
         name = row.label or "this run"
         if row.diverged:
