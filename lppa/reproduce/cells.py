@@ -55,8 +55,9 @@ class Cell:
     """Everything that determines a result, spelled out: defaults may change, a cell may not.
 
     `settings` has all that `lppa run` is told, but for the data set, which may be a small copy, and
-    for what is the same in all cells. `label` is for people, and no part of the key: the same cell
-    may be called otherwise in a larger sweep.
+    for what is the same in all cells. `content` is a hash of what stands in files that these name.
+    `label` is for people, and no part of the key: the same cell may be called otherwise in a larger
+    sweep.
     """
 
     dataset: str
@@ -64,6 +65,7 @@ class Cell:
     nodes: int
     settings: Mapping[str, Any]
     attack: Attack | None = None
+    content: str = ""
     label: str = field(default="", compare=False)
 
     def told(self) -> dict[str, Any]:
@@ -73,8 +75,9 @@ class Cell:
     def spec(self) -> dict[str, Any]:
         """The cell as plain values."""
         plain = asdict(self) | {"settings": dict(self.settings)}
-        if not self.label:
-            del plain["label"]
+        for name in ("content", "label"):  # the paper's cells have neither
+            if not plain[name]:
+                del plain[name]
         return json.loads(json.dumps(plain))
 
     @property
@@ -109,8 +112,8 @@ def from_spec(spec: Mapping[str, Any]) -> Cell:
         lists = {name: tuple(attack[name]) for name in ("names", "victims", "rounds")}
         attack = Attack(**{**attack, **lists})
     rows = None if spec["rows"] is None else tuple(spec["rows"])
-    settings, label = dict(spec["settings"]), spec.get("label", "")
-    return Cell(spec["dataset"], rows, spec["nodes"], settings, attack, label)
+    words = {name: spec.get(name, "") for name in ("content", "label")}
+    return Cell(spec["dataset"], rows, spec["nodes"], dict(spec["settings"]), attack, **words)
 
 
 def read_results(path: Path) -> dict[str, dict[str, Any]]:

@@ -5,6 +5,8 @@ Everything that can be wrong is told here, before anything is run; running is `r
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import itertools
 import sys
 from collections.abc import Mapping
@@ -144,7 +146,19 @@ def make_cell(settings: Settings, nodes: int, label: str, given: Any = ()) -> Ce
         left_out |= set(NOISE_SETTINGS)
     told = {name: value for name, value in told.items() if name not in left_out}
     words = [label, f"seed {seed}"] if label else [f"seed {seed}"]
-    return Cell(dataset, None, nodes, told, label=", ".join(words))
+    files = [Path(name) for name in (dataset, settings.topology) if Path(name).is_file()]
+    content = "-".join(map(hash_of, files))
+    return Cell(dataset, None, nodes, told, content=content, label=", ".join(words))
+
+
+@functools.cache
+def hash_of(path: Path) -> str:
+    """What tells a file's content from any other; each file is read once for all cells."""
+    with path.open("rb") as file:
+        digest = hashlib.sha256()
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()[:16]
 
 
 def in_short(value: Any) -> str:

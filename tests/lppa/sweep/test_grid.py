@@ -10,7 +10,7 @@ from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings, make_settings
 from lppa.reproduce.cells import from_spec
 from lppa.reproduce.progress import cost
-from lppa.sweep.grid import make_sweep, read_grid
+from lppa.sweep.grid import hash_of, make_sweep, read_grid
 
 BASE = {"dataset": "quadratic", "rounds": 4}
 
@@ -86,6 +86,19 @@ def test_data_of_ones_own_makes_a_key_that_is_a_file_name(tmp_path, monkeypatch)
     assert cell.dataset == str(tmp_path / "mine.npz")
     assert cell.key.startswith("mine-iid-lppa-")
     assert cost(cell) > 0
+
+
+@pytest.mark.parametrize(("setting", "name"), [("dataset", "mine.npz"), ("topology", "my.json")])
+def test_a_file_with_another_content_makes_another_cell(tmp_path, monkeypatch, setting, name):
+    monkeypatch.chdir(tmp_path)
+    keys = []
+    for text in ("[[0, 1], [1, 0]]", "[[0, 1], [1, 0]] ", "[[0, 1], [1, 0]]"):
+        (tmp_path / name).write_text(text)
+        hash_of.cache_clear()  # a sweep reads a file once; this is another sweep
+        (cell,) = grid(seeds=[1], base={setting: name}).cells()
+        assert from_spec(cell.spec()).key == cell.key
+        keys.append(cell.key)
+    assert keys[0] == keys[2] != keys[1]
 
 
 def test_settings_may_be_spelled_with_dashes():
