@@ -118,8 +118,9 @@ def _scales(axes: Any, points: Sequence[Point]) -> None:
     high = max(point.accuracy.most for point in points)
     around = max(0.1 * (high - low), 0.6)
     # Above the best there is room for the names of the bands.
-    axes.set_ylim(low - around, high + 1.6 * around)
-    axes.set_yticks([tick for tick in axes.get_yticks() if low - around <= tick <= 100])
+    bottom, top = low - around, high + 1.6 * around
+    axes.set_ylim(bottom, top)
+    axes.set_yticks([tick for tick in axes.get_yticks() if bottom <= tick <= min(top, 100)])
     # What has no noise is not on the scale: left of all ratios the axis has no numbers.
     from_here = min([point.ratio for point in points if point.ratio > 0] + [OPEN_BELOW / 2])
     ticks = [tick for tick in _ones_twos_fives(least, right) if tick >= from_here * 0.7]
