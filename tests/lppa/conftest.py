@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-NOW = time.time()
-
 
 @pytest.fixture
 def put_run(tmp_path):
@@ -26,7 +24,8 @@ def put_run(tmp_path):
     ) -> Path:
         folder = (base or tmp_path / "runs") / name
         (folder / "nodes" / "0").mkdir(parents=True)
-        started = time.strftime("%Y-%m-%dT%H:%M:%S+0000", time.gmtime(NOW - ago))
+        now = time.time()
+        started = time.strftime("%Y-%m-%dT%H:%M:%S+0000", time.gmtime(now - ago))
         config = {"rule": "lppa", "dataset": "digits", "topology": "ring", "seed": 1}
         config |= {"eval_every": 5, "timeout": 60.0}
         about = {"name": name, "nodes": 3, "run_seed": 1, "started": started}
@@ -44,7 +43,7 @@ def put_run(tmp_path):
             files["summary.json"] = json.dumps({**known, **summary})
         for file, content in files.items():
             (folder / file).write_text(content)
-            date = NOW - (ago if quiet is None else quiet)
+            date = now - (ago if quiet is None else quiet)
             os.utime(folder / file, (date, date))
         return folder
 
