@@ -21,10 +21,11 @@ def put_run(tmp_path):
         quiet: float | None = None,
         summary: dict[str, Any] | None = None,
         base: Path | None = None,
+        now: float | None = None,
     ) -> Path:
         folder = (base or tmp_path / "runs") / name
         (folder / "nodes" / "0").mkdir(parents=True)
-        now = time.time()
+        now = time.time() if now is None else now
         started = time.strftime("%Y-%m-%dT%H:%M:%S+0000", time.gmtime(now - ago))
         config = {"rule": "lppa", "dataset": "digits", "topology": "ring", "seed": 1}
         config |= {"eval_every": 5, "timeout": 60.0}

@@ -34,7 +34,7 @@ def test_the_latest_is_the_one_that_began_last_whatever_the_dates_of_its_files(p
 
 def test_of_two_that_began_in_the_same_second_the_files_tell_the_latest(put_run):
     for name, date in (("a", 1000.2), ("b", 1000.7), ("c", 1000.4)):
-        folder = put_run(name, ago=100)
+        folder = put_run(name, now=1_700_000_000.0)
         for file in folder.iterdir():
             os.utime(file, (date, date))
     assert find_run("latest") == Path("runs/b")
