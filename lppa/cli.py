@@ -6,16 +6,20 @@ import importlib
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from lppa.shell import leave_interrupted
+from lppa.shell import leave_interrupted, version_option
 
 # name -> (module:attribute, one line for the list of commands)
 COMMANDS = {
     "run": ("lppa.commands.run:run", "Run an experiment on this machine."),
     "peers": ("lppa.commands.peers:peers", "Write peers.json and the key files."),
     "attack": ("lppa.commands.attack:attack", "Attack what attacker nodes recorded."),
+    "runs": ("lppa.commands.runs:runs", "List or remove runs."),
     "report": ("lppa.commands.report:report", "Write a page about runs."),
     "watch": ("lppa.commands.watch:watch", "See a run in the browser, live."),
+    "export": ("lppa.commands.export:export", "Write runs' figures as a table."),
+    "sweep": ("lppa.commands.sweep:sweep", "Run all combinations of some settings."),
     "audit": ("lppa.commands.audit:audit", "Say what a rule hides, before training."),
     "bench": ("lppa.commands.bench:bench", "Measure speed as ratios in one run."),
     "datasets": ("lppa.commands.datasets:datasets", "List or fetch data sets."),
@@ -40,6 +44,15 @@ class Lazy(click.Group):
         module, _, attribute = COMMANDS[name][0].partition(":")
         return getattr(importlib.import_module(module), attribute)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        # From the table: a press of Tab is not to import every command.
+        known = [
+            CompletionItem(name, help=about[1])
+            for name, about in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return known + click.Command.shell_complete(self, ctx, incomplete)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -57,6 +70,6 @@ class Lazy(click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: lppa run -n 5 --rule lppa --topology ring",
 )
-@click.version_option(package_name="lppa")
+@version_option
 def main() -> None:
     """Decentralized federated learning with lossless privacy-preserving aggregation."""

@@ -1,4 +1,7 @@
-"""Command-line options made from the settings, and the layers that a setting comes from."""
+"""The command line's options: those made from the settings, and those that commands share.
+
+Also the layers that a setting comes from. What a command alone takes stands with that command.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Any
 
 import click
 
+from lppa.completion import complete_run, complete_setting
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import (
     PRESETS,
@@ -31,6 +35,56 @@ else:
 
 # Not a setting, since a run by hand has as many as its address book; but checked like one.
 NODES = option(5, "Number of clients.  [default: as --config says, else 5]", kind=int, least=2)
+
+nodes_option = click.option("-n", "--nodes", type=int, help=NODES.metadata["help"])
+peers_option = click.option(
+    "--peers",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The run's address book, written by `lppa peers`.",
+)
+name_option = click.option(
+    "--name", help="The run's name: its directory is runs/NAME. Instead of --out."
+)
+tensorboard_option = click.option(
+    "--tensorboard", is_flag=True, help="Write event files for TensorBoard too."
+)
+# As they were typed: `lppa.running.naming` finds them, where an error can be told in one line.
+run_argument = click.argument("run", metavar="RUN", shell_complete=complete_run)
+runs_argument = click.argument(
+    "runs", metavar="RUN...", nargs=-1, required=True, shell_complete=complete_run
+)
+
+
+def json_option(help: str = "Print one JSON document.") -> Callable:
+    """--json, given to the command as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help=help)
+
+
+def out_option(help: str, kind: str = "any", **more: Any) -> Callable:
+    """--out, where something goes: `file`, `folder`, or any, which the command itself checks."""
+    path = click.Path(path_type=Path, file_okay=kind != "folder", dir_okay=kind != "file")
+    return click.option("--out", type=path, help=help, **more)
+
+
+run_out_option = out_option("The run's directory.  [default: runs/<time>-<rule>-<dataset>]")
+
+
+def key_option(whose: str, file: str) -> Callable:
+    """--key, the secret key of a process that is started by hand."""
+    text = f"{whose} secret key.  [default: keys/{file} beside peers.json]"
+    return click.option("--key", type=click.Path(path_type=Path), help=text)
+
+
+def victim_option(help: str = "Whom to attack: comma-separated ids, or all.") -> Callable:
+    """--victim, as text."""
+    return click.option("--victim", default="0", show_default=True, help=help)
+
+
+def data_dir_option(help: str) -> Callable:
+    """--data-dir, a folder that may be missing: where data is found is not known here."""
+    path = click.Path(file_okay=False, path_type=Path)
+    return click.option("--data-dir", type=path, help=help)
 
 
 def settings_options(command: Callable, only: Sequence[str] = ()) -> Callable:
@@ -73,7 +127,12 @@ def _option(about: Field) -> Callable:
         return click.option(both, about.name, default=None, help=_help(about))
     # Values are checked with the settings, so that every entrance gives the same message.
     return click.option(
-        name, about.name, type=str, help=_help(about), metavar=_metavar(about.metadata)
+        name,
+        about.name,
+        type=str,
+        help=_help(about),
+        metavar=_metavar(about.metadata),
+        shell_complete=complete_setting(about),
     )
 
 

@@ -1,4 +1,4 @@
-"""What all commands share: errors as one line, `-v` and `-q`, signals as interruptions."""
+"""What all commands share: errors as one line, -v, -q and --version, signals as interruptions."""
 
 from __future__ import annotations
 
@@ -26,25 +26,34 @@ PARENT_EVERY = 0.5  # seconds between looks at whether it still lives
 INTERRUPTED = 130  # the exit code after Ctrl-C: 128 and the number of SIGINT, as shells have it
 
 
-def verbosity(command: Callable) -> Callable:
-    """Adds -v and -q, and sends the log to standard error.
+def version_option(command: Callable) -> Callable:
+    """Adds --version."""
+    # A new one for each command: it remembers the name of the first that was asked.
+    about = "Print the version of lppa and leave."
+    return click.version_option(package_name="lppa", help=about)(command)
 
-    With -q standard output is for --json alone.
+
+def verbosity(command: Callable) -> Callable:
+    """Adds -v, -q and --version, and sends the log to standard error.
+
+    With -q standard output is for data alone: for --json, and for CSV.
     """
 
     @click.option("-v", "--verbose", is_flag=True, help="Say more; show tracebacks of errors.")
     @click.option("-q", "--quiet", is_flag=True, help="Say only what went wrong.")
+    @version_option
     @functools.wraps(command)
     def wrapped(*args: Any, verbose: bool, quiet: bool, **options: Any) -> Any:
         meta = click.get_current_context().meta
         # Options may stand before a subcommand as well as after it: what a group was told holds.
         meta["verbose"] = verbose or meta.get("verbose", False)
         meta["quiet"] = quiet or meta.get("quiet", False)
+        data = options.get("csv_file") == "-"
         meta["json"] = options.get("as_json", False) or meta.get("json", False)
         level = logging.WARNING if meta["quiet"] else logging.INFO
         start_logging(logging.DEBUG if meta["verbose"] else level)
         with ExitStack() as stack:
-            if meta["quiet"] and not meta["json"]:
+            if meta["quiet"] and not (meta["json"] or data):
                 nowhere = stack.enter_context(Path(os.devnull).open("w"))
                 stack.enter_context(redirect_stdout(nowhere))
             return command(*args, **options)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lppa.attack.names import parse_attacks, parse_victims
+from lppa.options import json_option, out_option, runs_argument, victim_option
 from lppa.protocol.errors import WrongUse
+from lppa.running.naming import find_runs
 from lppa.shell import is_quiet, numbers, show_errors, verbosity
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ Step = Callable[[int, int, float], None]
 @click.command(
     epilog="Example: lppa attack runs/NAME --attack difference/idlg,naive/dlg --victim all"
 )
-@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@runs_argument
 @click.option(
     "--attack",
     "attacks",
@@ -37,7 +39,7 @@ Step = Callable[[int, int, float], None]
     "naive, neighbour, difference, two-hop. Inversions: dlg, idlg, cosine, likelihood, svd, "
     "labels. With collude:1,3/ before it, those attackers pool what they know.",
 )
-@click.option("--victim", default="0", show_default=True, help="Comma-separated ids, or all.")
+@victim_option()
 @click.option("--attackers", help="Who attacks, each alone, comma-separated.  [default: all]")
 @click.option(
     "--rounds",
@@ -54,16 +56,12 @@ Step = Callable[[int, int, float], None]
 )
 @click.option("--attack-seed", type=int, default=0, show_default=True, help="Seed of the restarts.")
 @click.option("--float64", is_flag=True, help="Attack in double precision.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Where curves over several runs go.  [default: attacks/ in the first RUN]",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@out_option("Where curves over several runs go.  [default: attacks/ in the first RUN]")
+@json_option("Print the results as JSON.")
 @verbosity
 @show_errors
 def attack(
-    runs: tuple[Path, ...],
+    runs: tuple[str, ...],
     attacks: str,
     victim: str,
     attackers: str | None,
@@ -77,15 +75,14 @@ def attack(
 ) -> None:
     """Try to reconstruct victims' data from what attacker nodes recorded in each RUN.
 
-    The attack uses the attackers' logs alone. Where a run was told to --reveal-batches, the
-    result is compared with the truth afterwards. Results are kept in attacks/ of each RUN, with
-    curves over rounds; runs that differ in β give curves over β.
+    RUN is a run's directory, its name in runs/, or latest. The attack uses the attackers' logs
+    alone. Where a run was told to --reveal-batches, the result is compared with the truth
+    afterwards. Results are kept in attacks/ of each RUN, with curves over rounds; runs that differ
+    in β give curves over β.
     """
     wanted, victims, rounds = parse_attacks(attacks), parse_victims(victim), numbers(at, "--rounds")
     alone = None if attackers is None else numbers(attackers, "--attackers")
-    for run in runs:
-        if not run.is_dir():
-            raise WrongUse(f"{run} is not the directory of a run")
+    folders = find_runs(runs)
     import torch
 
     from lppa.attack.restarts import Options
@@ -99,9 +96,7 @@ def attack(
         dtype=torch.float64 if float64 else None,
     )
     cases = [
-        case
-        for run in dict.fromkeys(runs)
-        for case in plan_cases(run, wanted, alone, victims, rounds)
+        case for folder in folders for case in plan_cases(folder, wanted, alone, victims, rounds)
     ]
     results = attack_all(cases, options)
     curves = draw_curves(results, out)
@@ -110,11 +105,11 @@ def attack(
         return
     from lppa.attack.tables import print_tables
 
-    several = len(set(runs)) > 1
+    several = len(folders) > 1
     named = [{**r, "run_name": Path(r["run"]).name if several else None} for r in results]
-    print_tables(named, "attacks" if several else f"attacks on {runs[0].name}")
-    folders = [run / "attacks" for run in dict.fromkeys(runs)]
-    for path in [*folders, *(curve for curve in curves if curve.parent not in folders)]:
+    print_tables(named, "attacks" if several else f"attacks on {folders[0].name}")
+    places = [folder / "attacks" for folder in folders]
+    for path in [*places, *(curve for curve in curves if curve.parent not in places)]:
         click.echo(f"results in {path}")
 
 

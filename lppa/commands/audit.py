@@ -23,7 +23,7 @@ from lppa.audit.document import audit as make_audit
 from lppa.audit.document import rounds_of
 from lppa.audit.grade import GRADES, worst
 from lppa.audit.show import show, show_comparison
-from lppa.options import NODES, chosen_nodes, settings_options
+from lppa.options import chosen_nodes, json_option, nodes_option, out_option, settings_options
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
 from lppa.running.prepare import make_blueprint
@@ -56,7 +56,7 @@ FAILED = 3  # exit code where --fail-on found something
 
 
 @click.command(epilog="Example: lppa audit -n 8 --dataset mnist --compare full,ring,star")
-@click.option("-n", "--nodes", type=int, help=NODES.metadata["help"])
+@nodes_option
 @click.option(
     "--attackers",
     help="Nodes that pool what they know, comma-separated.  [default: each node by itself]",
@@ -82,12 +82,8 @@ FAILED = 3  # exit code where --fail-on found something
     type=click.Choice(["open", "weak"]),
     help="Leave with exit code 3 if anything has this grade or a worse one.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Folder for audit.json and audit.png, a map of attackers and victims.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print audit.json on standard output.")
+@out_option("Folder for audit.json and audit.png, a map of attackers and victims.")
+@json_option("Print audit.json on standard output.")
 @verbosity
 @show_errors
 @partial(settings_options, only=SETTINGS)

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from lppa.bench.measures import MEASURES
+from lppa.options import json_option, out_option
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.files import write_atomically
 from lppa.running.launch import stop_fork_server
@@ -19,10 +20,8 @@ log = logging.getLogger("lppa.bench")
 
 @click.command(epilog="Example: lppa bench --only exchange,overhead --out bench.json")
 @click.option("--only", help=f"Some of the measures, comma-separated: {', '.join(MEASURES)}.")
-@click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the results as JSON."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@out_option("Write the results as JSON.", kind="file")
+@json_option("Print the results as JSON.")
 @verbosity
 @show_errors
 def bench(only: str | None, out: Path | None, as_json: bool) -> None:

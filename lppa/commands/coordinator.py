@@ -7,13 +7,21 @@ from pathlib import Path
 import click
 
 from lppa.commands.run import finish
-from lppa.options import settings_options
+from lppa.options import (
+    json_option,
+    key_option,
+    name_option,
+    peers_option,
+    run_out_option,
+    settings_options,
+    tensorboard_option,
+)
 from lppa.protocol.book import key_file, read_book, read_key
 from lppa.protocol.settings import Settings
 from lppa.running.display import choose_display
+from lppa.running.naming import new_folder
 from lppa.running.prepare import make_blueprint
 from lppa.running.run import coordinate
-from lppa.running.rundir import check_free, default_folder
 from lppa.shell import is_quiet, show_errors, verbosity
 
 
@@ -21,24 +29,12 @@ from lppa.shell import is_quiet, show_errors, verbosity
     epilog="Example: lppa-coordinator --peers peers.json --rule lppa --rounds 50",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.option(
-    "--peers",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="The run's address book, written by `lppa peers`.",
-)
-@click.option(
-    "--key",
-    type=click.Path(path_type=Path),
-    help="The coordinator's secret key.  [default: keys/coordinator.key beside peers.json]",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="The run's directory.  [default: runs/<time>-<rule>-<dataset>]",
-)
-@click.option("--tensorboard", is_flag=True, help="Write event files for TensorBoard too.")
-@click.option("--json", "as_json", is_flag=True, help="Print summary.json on standard output.")
+@peers_option
+@key_option("The coordinator's", "coordinator.key")
+@run_out_option
+@name_option
+@tensorboard_option
+@json_option("Print summary.json on standard output.")
 @verbosity
 @show_errors
 @settings_options
@@ -46,6 +42,7 @@ def main(
     peers: Path,
     key: Path | None,
     out: Path | None,
+    name: str | None,
     tensorboard: bool,
     as_json: bool,
     settings: Settings,
@@ -56,8 +53,7 @@ def main(
     """
     book = read_book(peers)
     secret = read_key(key or key_file(peers.parent, -1)) if book.encrypted else None
-    folder = out or default_folder(settings)
-    check_free(folder)
+    folder = new_folder(out, name, settings)
     blueprint = make_blueprint(settings, len(book.nodes), folder.name)
     display = choose_display(settings.rounds + settings.finish, is_quiet())
     summary = coordinate(book, secret, blueprint, folder, display, tensorboard=tensorboard)

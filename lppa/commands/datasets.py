@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from lppa.completion import complete_named
 from lppa.node.datasets.cache import open_prepared
 from lppa.node.datasets.catalogue import CATALOGUE, Source
 from lppa.node.datasets.files import data_folder
@@ -22,6 +23,8 @@ from lppa.node.datasets.load import (
     source_of,
 )
 from lppa.node.datasets.partition import label_counts, parse_partition, split
+from lppa.options import data_dir_option, json_option
+from lppa.running.display import print_whole
 from lppa.shell import show_errors, verbosity
 
 log = logging.getLogger("lppa.datasets")
@@ -29,13 +32,10 @@ log = logging.getLogger("lppa.datasets")
 
 def common_options(command: Callable) -> Callable:
     """The options that every command here takes."""
-    as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-    data_dir = click.option(
-        "--data-dir",
-        type=click.Path(file_okay=False, path_type=Path),
-        help="Folder of the raw data.  [default: $LPPA_DATA, else a folder of this user]",
+    data_dir = data_dir_option(
+        "Folder of the raw data.  [default: $LPPA_DATA, else a folder of this user]"
     )
-    return data_dir(as_json(verbosity(show_errors(command))))
+    return data_dir(json_option()(verbosity(show_errors(command))))
 
 
 @click.group(invoke_without_command=True)
@@ -62,7 +62,7 @@ def datasets(context: click.Context, data_dir: Path | None, as_json: bool) -> No
 
 
 @datasets.command("fetch")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_named("dataset"))
 @common_options
 @click.pass_context
 def fetch_command(context: click.Context, name: str, data_dir: Path | None, as_json: bool) -> None:
@@ -88,8 +88,8 @@ def fetch_command(context: click.Context, name: str, data_dir: Path | None, as_j
 
 
 @click.command()
-@click.argument("dataset")
-@click.argument("partition", metavar="PARTITION")
+@click.argument("dataset", shell_complete=complete_named("dataset"))
+@click.argument("partition", metavar="PARTITION", shell_complete=complete_named("partition"))
 @click.option(
     "-n",
     "--nodes",
@@ -219,8 +219,6 @@ def _print_table(
     last_is_sum: bool = False,
 ) -> None:
     from rich import box
-    from rich.console import Console
-    from rich.measure import Measurement
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
@@ -229,11 +227,7 @@ def _print_table(
         table.add_column(name, justify=justify, no_wrap=True)
     for number, row in enumerate(rows, start=1):
         table.add_row(*row, end_section=last_is_sum and number == len(rows) - 1)
-    console = Console(highlight=False)
-    # Rather a line that is longer than the terminal than a figure that is cut off.
-    wide = console.options.update(max_width=100_000)
-    console.width = max(console.width, Measurement.get(console, wide, table).maximum)
-    console.print(table)
+    print_whole(table)
 
 
 def _print_json(document: dict[str, Any]) -> None:

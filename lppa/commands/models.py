@@ -8,13 +8,14 @@ from collections.abc import Sequence
 import click
 
 from lppa.node.datasets.catalogue import CATALOGUE
+from lppa.options import json_option
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import DEFAULT_MODELS
 from lppa.shell import show_errors, verbosity
 
 
 @click.command(epilog="Example: lppa models --json")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option()
 @verbosity
 @show_errors
 def models(as_json: bool) -> None:

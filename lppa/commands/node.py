@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from lppa.attack.names import parse_attacks, parse_victims
+from lppa.options import data_dir_option, key_option, out_option, peers_option, victim_option
 from lppa.protocol.book import AddressBook, key_file, read_book, read_key
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import LONGEST_WAIT
@@ -21,39 +22,19 @@ from lppa.shell import call_lppa, is_quiet, show_errors, verbosity
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option("--id", "node", type=int, required=True, help="This node's id in peers.json.")
-@click.option(
-    "--peers",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="The run's address book, written by `lppa peers`.",
+@peers_option
+@key_option("This node's", "node-ID.key")
+@out_option(
+    "The run's directory; this node writes to nodes/ID in it.  "
+    "[default: runs/ and the name that the coordinator gave it]"
 )
-@click.option(
-    "--key",
-    type=click.Path(path_type=Path),
-    help="This node's secret key.  [default: keys/node-ID.key beside peers.json]",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="The run's directory; this node writes to nodes/ID in it.  "
-    "[default: runs/ and the name that the coordinator gave it]",
-)
-@click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path),
-    help="Folder of the raw data on this machine, if not where the coordinator says.",
-)
+@data_dir_option("Folder of the raw data on this machine, if not where the coordinator says.")
 @click.option(
     "--attack",
     help="Be an honest-but-curious attacker: follow the protocol, record what passes, and attack "
     "it after the run; see `lppa attack --help`.",
 )
-@click.option(
-    "--victim",
-    default="0",
-    show_default=True,
-    help="Whom to attack: comma-separated ids, or all.",
-)
+@victim_option()
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True, max=LONGEST_WAIT),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from lppa.options import json_option, out_option
 from lppa.protocol.book import (
     AddressBook,
     Peer,
@@ -44,13 +45,8 @@ FIRST_PORT = 5700
     f"[default: free ones on this machine, {FIRST_PORT} and on for others]",
 )
 @click.option("--secure", is_flag=True, help="Encrypt links on this machine too.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path(),
-    help="Folder for peers.json and keys/.  [default: here]",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print peers.json on standard output too.")
+@out_option("Folder for peers.json and keys/.  [default: here]", default=Path())
+@json_option("Print peers.json on standard output too.")
 @verbosity
 @show_errors
 def peers(

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from lppa.options import json_option, out_option, runs_argument
+from lppa.running.naming import find_runs
 from lppa.shell import show_errors, verbosity
 
 
@@ -14,25 +16,23 @@ from lppa.shell import show_errors, verbosity
     epilog="Example: lppa report runs/first runs/second --out comparison.html",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="The file to write.  [default: RUN/report.html; report.html here for several runs]",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@runs_argument
+@out_option("The file to write.  [default: RUN/report.html; report.html here for several runs]")
+@json_option()
 @verbosity
 @show_errors
-def report(runs: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
+def report(runs: tuple[str, ...], out: Path | None, as_json: bool) -> None:
     """Write one self-contained page about a run, or several runs side by side.
 
-    RUN is a run's directory; it may be unfinished. The page needs no network and opens from disk.
+    RUN is a run's directory, its name in runs/, or latest; it may be unfinished. The page needs no
+    network and opens from disk.
     """
     from lppa.report.reading import read_run
     from lppa.report.write import REPORT, write_page
 
-    records = [read_run(folder) for folder in runs]
-    path = out or (runs[0] / REPORT if len(runs) == 1 else Path(REPORT))
+    folders = find_runs(runs)
+    records = [read_run(folder) for folder in folders]
+    path = out or (folders[0] / REPORT if len(folders) == 1 else Path(REPORT))
     size = write_page(records, path)
     if as_json:
         known = [

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from lppa.options import json_option, out_option
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.files import write_atomically
 from lppa.reproduce import figures, paper, tables
@@ -54,15 +55,14 @@ Made = tables.Table | figures.Figure
     help="The paper's setting as we read it; with three changes that make it stable; with these "
     "and one local update a round.  [default: paper; --quick: stable]",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+@out_option(
+    "Where finished work, tables and figures go.",
+    kind="folder",
     default=Path("reproduction"),
     show_default=True,
-    help="Where finished work, tables and figures go.",
 )
 @click.option("--show", is_flag=True, help="Run nothing; write and show what is there.")
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@json_option("Print the results as JSON.")
 @verbosity
 @show_errors
 def reproduce(

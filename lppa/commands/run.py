@@ -10,15 +10,24 @@ import click
 
 from lppa.attack.names import check_call
 from lppa.coordinator.metrics import ENDED
-from lppa.options import NODES, chosen_nodes, settings_options
+from lppa.options import (
+    chosen_nodes,
+    json_option,
+    name_option,
+    nodes_option,
+    run_out_option,
+    settings_options,
+    tensorboard_option,
+    victim_option,
+)
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
 from lppa.running.display import choose_display, print_results
 from lppa.running.launch import stop_fork_server, warm_up
+from lppa.running.naming import new_folder
 from lppa.running.prepare import make_blueprint
 from lppa.running.records import report_on
 from lppa.running.run import run_local
-from lppa.running.rundir import check_free, default_folder
 from lppa.shell import (
     INTERRUPTED,
     call_lppa,
@@ -31,29 +40,22 @@ from lppa.shell import (
 
 
 @click.command(epilog="Example: lppa run -n 5 --rule lppa --topology ring --rounds 50 --seed 1")
-@click.option("-n", "--nodes", type=int, help=NODES.metadata["help"])
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="The run's directory.  [default: runs/<time>-<rule>-<dataset>]",
-)
+@nodes_option
+@run_out_option
+@name_option
 @click.option("--attacker", help="Nodes that record what they see, comma-separated.")
 @click.option("--attack", help="What they do with it after the run: see `lppa attack --help`.")
-@click.option(
-    "--victim",
-    default="0",
-    show_default=True,
-    help="Whom they attack: comma-separated ids, or all.",
-)
+@victim_option("Whom they attack: comma-separated ids, or all.")
 @click.option("--secure", is_flag=True, help="Encrypt the links, although they are local.")
-@click.option("--tensorboard", is_flag=True, help="Write event files for TensorBoard too.")
-@click.option("--json", "as_json", is_flag=True, help="Print summary.json on standard output.")
+@tensorboard_option
+@json_option("Print summary.json on standard output.")
 @verbosity
 @show_errors
 @settings_options
 def run(
     nodes: int | None,
     out: Path | None,
+    name: str | None,
     attacker: str | None,
     attack: str | None,
     victim: str,
@@ -63,8 +65,7 @@ def run(
     settings: Settings,
 ) -> None:
     """Run an experiment with every client as a process of its own on this machine."""
-    folder = out or default_folder(settings)
-    check_free(folder)
+    folder = new_folder(out, name, settings)
     nodes = chosen_nodes(nodes)
     blueprint = make_blueprint(settings, nodes, folder.name)
     attackers = check_attack(attacker, attack, victim, nodes)

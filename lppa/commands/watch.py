@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 import click
 
+from lppa.options import run_argument
+from lppa.running.naming import find_or_await
 from lppa.shell import show_errors, verbosity
 
 log = logging.getLogger("lppa.watch")
@@ -16,7 +17,7 @@ log = logging.getLogger("lppa.watch")
     epilog="Example: lppa watch runs/first --open",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.argument("run", type=click.Path(path_type=Path))
+@run_argument
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -27,15 +28,16 @@ log = logging.getLogger("lppa.watch")
 @click.option("--open/--no-browser", "open_it", help="Open the page in the browser.")
 @verbosity
 @show_errors
-def watch(run: Path, port: int, open_it: bool) -> None:
+def watch(run: str, port: int, open_it: bool) -> None:
     """Show the report of a run in the browser while it grows. Ctrl-C ends it.
 
-    RUN is a run's directory; one that is not there yet is waited for.
+    RUN is a run's directory, its name in runs/, or latest; one that is not there yet is waited for.
     """
     from lppa.report.live import open_server
 
-    with open_server(run, port) as server:
-        log.info("watching %s at %s (Ctrl-C ends this)", run, server.url)
+    folder = find_or_await(run)
+    with open_server(folder, port) as server:
+        log.info("watching %s at %s (Ctrl-C ends this)", folder, server.url)
         if open_it:
             import webbrowser
 

@@ -1,7 +1,7 @@
 """A cell is one piece of work with a key: a training run, or a run and an attack on its log.
 
 Also here: the file that keeps finished cells, so that none is ever run twice. How a cell is run is
-`work`'s matter; which cells there are is `experiments`'.
+`work`'s matter; which cells there are is that of `experiments`, or of a sweep's grid.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -55,7 +55,9 @@ class Cell:
     """Everything that determines a result, spelled out: defaults may change, a cell may not.
 
     `settings` has all that `lppa run` is told, but for the data set, which may be a small copy, and
-    for what is the same in all cells.
+    for what is the same in all cells. `content` is a hash of what stands in files that these name.
+    `label` is for people, and no part of the key: the same cell may be called otherwise in a larger
+    sweep.
     """
 
     dataset: str
@@ -63,6 +65,8 @@ class Cell:
     nodes: int
     settings: Mapping[str, Any]
     attack: Attack | None = None
+    content: str = ""
+    label: str = field(default="", compare=False)
 
     def told(self) -> dict[str, Any]:
         """All settings that a result can depend on, so that no default has a say."""
@@ -71,20 +75,29 @@ class Cell:
     def spec(self) -> dict[str, Any]:
         """The cell as plain values."""
         plain = asdict(self) | {"settings": dict(self.settings)}
+        for name in ("content", "label"):  # the paper's cells have neither
+            if not plain[name]:
+                del plain[name]
         return json.loads(json.dumps(plain))
 
     @property
     def key(self) -> str:
         """A name for people, and a hash of everything."""
         version = ONE_STEP if self.settings["local_steps"] == 1 else FORMAT
-        text = json.dumps([version, self.spec()], sort_keys=True, separators=(",", ":"))
-        return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+        spec = {name: value for name, value in self.spec().items() if name != "label"}
+        text = json.dumps([version, spec], sort_keys=True, separators=(",", ":"))
+        return f"{self.stem}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
     @property
     def name(self) -> str:
-        """Data, split, rule and seed in a few words; not unique."""
+        """What it is called in front of people; not unique."""
+        return self.label or self.stem
+
+    @property
+    def stem(self) -> str:
+        """Data, split, rule and seed in a few words, as the name of a file; not unique."""
         told = self.settings
-        words = [self.dataset, told["partition"].replace(":", ""), told["rule"]]
+        words = [Path(self.dataset).stem, told["partition"].replace(":", ""), told["rule"]]
         if told.get("noise_every"):
             words.append("every" if told["noise_every"] == 1 else f"every{told['noise_every']}")
         if self.attack is not None:
@@ -99,7 +112,8 @@ def from_spec(spec: Mapping[str, Any]) -> Cell:
         lists = {name: tuple(attack[name]) for name in ("names", "victims", "rounds")}
         attack = Attack(**{**attack, **lists})
     rows = None if spec["rows"] is None else tuple(spec["rows"])
-    return Cell(spec["dataset"], rows, spec["nodes"], dict(spec["settings"]), attack)
+    words = {name: spec.get(name, "") for name in ("content", "label")}
+    return Cell(spec["dataset"], rows, spec["nodes"], dict(spec["settings"]), attack, **words)
 
 
 def read_results(path: Path) -> dict[str, dict[str, Any]]:
@@ -128,7 +142,7 @@ class Store:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.file.close()
-            raise WrongUse(f"another lppa reproduce is at work in {path.parent}") from None
+            raise WrongUse(f"another lppa is at work in {path.parent}") from None
         self._cut_torn_line()
         self.results = read_results(path)
 

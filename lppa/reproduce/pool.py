@@ -95,20 +95,21 @@ def room_here() -> Room:
 
 
 def run_cells(
-    cells: Sequence[Cell], store: Store, out: Path, progress: Progress
+    cells: Sequence[Cell], store: Store, out: Path, progress: Progress, room: Room | None = None
 ) -> list[tuple[Cell, str]]:
     """Runs cells and keeps their results; returns those that failed, with the reason.
 
-    Data that cannot be had is told before anything is run.
+    As much at once as there is `room` for, by default as the cores of this machine bear. Data that
+    cannot be had is told before anything is run.
     """
     for half_made in (out / "runs").glob("*.part-*"):
         shutil.rmtree(half_made, ignore_errors=True)
-    waiting, room = list(cells), room_here()
+    waiting, room = list(cells), room or room_here()
     failed: list[tuple[Cell, str]] = []
     events: queue.Queue = queue.Queue()
     with workers(room.workers(cells), events) as pool, progress:
-        data = sorted({(cell.dataset, cell.rows) for cell in cells}, key=str)
-        pool[0].ask(out=str(out), data=data)
+        data = {(cell.dataset, cell.rows, cell.settings.get("data_dir")) for cell in cells}
+        pool[0].ask(out=str(out), data=sorted(data, key=str))
         wait_for_data(events)
         hand_out(pool, waiting, room, out, progress)
         while any(worker.cell for worker in pool):

@@ -5,12 +5,11 @@ A table is columns and rows of plain values; as text it is Markdown, as CSV it h
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lppa.report.csv_text import to_csv as to_csv  # how tables and points are written
 from lppa.reproduce import paper
 from lppa.reproduce.cells import Cell, Results
 from lppa.reproduce.experiments import (
@@ -272,13 +271,3 @@ def plain_rows(table: Table) -> list[dict[str, Any]]:
                 plain[f"{name} ±"] = getattr(value, "deviation", None)
         made.append(plain)
     return made
-
-
-def to_csv(rows: Sequence[dict[str, Any]]) -> str:
-    """Rows of plain values; a column that any of them has is a column."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    file = io.StringIO()
-    writer = csv.DictWriter(file, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue()

@@ -43,6 +43,7 @@ DIVERGED = "training diverged"
 SCORES = ("mse_raw", "mse_clamped", "psnr", "ssim", "cosine", "label_accuracy")
 GUESSES = ("zeros", "mean", "start")
 GUESS_SCORES = ("mse_raw", "mse_clamped", "psnr")
+KEPT = ("loss", "grade", "noise_to_example", "bytes")  # figures that stand in a summary as they are
 # What of a run's directory is not kept: weights and recorded messages take most of the room.
 BULKY = (".pt", ".log")
 
@@ -59,12 +60,12 @@ def run_cell(cell: Cell, out: Path, tell: Tell) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix=f"{cell.key}.part-", dir=runs))
     try:
         dataset = dataset_path(out / "data", cell.dataset, cell.rows)
-        settings = make_settings({**cell.told(), "dataset": dataset, "timeout": TIMEOUT})
+        settings = make_settings({"timeout": TIMEOUT, **cell.told(), "dataset": dataset})
         blueprint = make_blueprint(settings, cell.nodes, cell.key)
         attackers = () if cell.attack is None else (cell.attack.attacker,)
         display = Telling(settings.rounds, tell)
         summary = run_local(blueprint, folder, display, attackers=attackers)
-        result = training_result(summary, dataset)
+        result = training_result(summary, load(dataset, settings.data_dir))
         if cell.attack is not None:
             found = [] if result["status"] == "diverged" else attack(folder, cell.attack)
             result["attacks"] = [attack_result(one) for one in found]
@@ -90,22 +91,27 @@ class Telling(Silent):
             self.tell(part)
 
 
-def training_result(summary: dict[str, Any], dataset: str) -> dict[str, Any]:
-    """What is kept of a run: the highest mean accuracy (the paper's), the last, and the curve."""
+def training_result(summary: dict[str, Any], data: Any) -> dict[str, Any]:
+    """What is kept of a run: the highest mean accuracy (the paper's), the last, and the curve.
+
+    Also what it hid and what it sent. Without `data`, as for a quadratic, there is no accuracy.
+    """
     diverged = summary["status"] == "failed" and DIVERGED in summary["error"]
     if summary["status"] == "interrupted":
         raise KeyboardInterrupt
     if summary["status"] not in ENDED and not diverged:
         raise RunFailed(f"a run failed: {summary['error']}")
-    curve = [[row["round"], row["accuracy"]["mean"]] for row in summary["history"]]
-    data = load(dataset)
+    tested = [row for row in summary["history"] if row["accuracy"] is not None]
+    curve = [[row["round"], row["accuracy"]["mean"]] for row in tested]
     return {
         "status": "diverged" if diverged else "completed",
         "diverged_in": summary["round"] if diverged else None,
         "best": max((accuracy for _, accuracy in curve), default=None),
         "final": curve[-1][1] if curve else None,
         "curve": curve,
-        "rows": [len(data.train), len(data.test)],
+        "rows": None if data is None else [len(data.train), len(data.test)],
+        "doubtful": summary["status"] == "doubtful",
+        **{name: summary[name] for name in KEPT},
     }
 
 
@@ -186,8 +192,9 @@ def answer(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
     out = Path(request["out"])
     try:
         if "data" in request:
-            for dataset, rows in request["data"]:
-                load(dataset_path(out / "data", dataset, None if rows is None else tuple(rows)))
+            for dataset, rows, data_dir in request["data"]:
+                small = None if rows is None else tuple(rows)
+                load(dataset_path(out / "data", dataset, small), data_dir)
             return {"ready": True}
         return {"result": run_cell(from_spec(request["cell"]), out, tell)}
     except LppaError as error:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lppa.protocol.names import name_all
 from lppa.running.listener import Listener
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 class Silent(Listener):
@@ -147,6 +150,20 @@ def result_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     split = ", ".join(f"{seconds[phase]:.1f}" for phase in ("compute", "exchange", "eval"))
     rows.append(("  a client's compute, exchange, evaluation", split))
     return rows
+
+
+def print_whole(table: Table) -> None:
+    """Prints a table on standard output with nothing cut off.
+
+    Rather a line that is longer than the terminal than a name or a figure that is not all there.
+    """
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    console = Console(highlight=False)
+    wide = console.options.update(max_width=100_000)
+    console.width = max(console.width, Measurement.get(console, wide, table).maximum)
+    console.print(table)
 
 
 def in_bytes(count: int) -> str:
