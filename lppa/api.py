@@ -75,8 +75,8 @@ def audit(
     *, nodes: int = 5, rule: str = "lppa", overheard: int = 4, **settings: Any
 ) -> dict[str, Any]:
     """Says before any training what a run with these settings hides from whom, as `lppa audit`."""
-    from lppa.audit.assemble import before_a_run, case_of
-    from lppa.audit.document import audit as examined
+    from lppa.auditing.assemble import before_a_run, case_of
+    from lppa.auditing.document import audit as examined
 
     blueprint = make_blueprint(make_settings({**settings, "rule": rule}), nodes, "audit")
     hide = before_a_run(blueprint.settings, nodes)

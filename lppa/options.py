@@ -10,13 +10,14 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import Field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lppa.completion import complete_run, complete_setting
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import (
+    OWN,
     PRESETS,
     Settings,
     check_number,
@@ -26,6 +27,9 @@ from lppa.protocol.settings import (
     option,
 )
 from lppa.running.rundir import ABOUT
+
+if TYPE_CHECKING:
+    from lppa.own_code import OwnCode
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -93,6 +97,7 @@ def settings_options(command: Callable, only: Sequence[str] = ()) -> Callable:
 
     def wrapped(*args: Any, preset: str | None, config: Path | None, **options: Any) -> Any:
         given = {f.name: options.pop(f.name) for f in chosen}
+        bring_code(given, options.get("problem"))
         layers = [PRESETS[preset] if preset else {}, read_config(config) if config else {}, given]
         return command(*args, settings=absolute_paths(make_settings(*layers)), **options)
 
@@ -110,6 +115,40 @@ def settings_options(command: Callable, only: Sequence[str] = ()) -> Callable:
         type=click.Choice(sorted(PRESETS)),
         help="A named set of settings to start from: paper.",
     )(wrapped)
+
+
+problem_option = click.option(
+    "--problem",
+    help="A problem of your own, FILE.py:NAME or package.module:NAME: an lppa.Problem, or a "
+    "function that makes one.",
+)
+
+
+def bring_code(given: dict[str, Any], problem: str | None) -> None:
+    """Loads what --problem and --rule FILE.py:NAME name, and puts their names into the settings.
+
+    The command finds the code itself by `brought_code`.
+    """
+    rule = given.get("rule")
+    if problem is None and (rule is None or ":" not in rule):
+        return
+    # Imported late: PyTorch takes seconds, and most commands bring no code.
+    from lppa.api import own_code
+
+    told = {name: given[name] for name in ("dataset", "model") if given.get(name) is not None}
+    code, named = own_code(problem, rule or Settings().rule, told)
+    click.get_current_context().meta["code"] = code
+    given |= {name: getattr(named, name) for name in ("rule", "dataset", "model")}
+
+
+def brought_code(settings: Settings) -> OwnCode | None:
+    """What the command was told to bring; a run that needs more than that is refused."""
+    code = click.get_current_context().meta.get("code")
+    if settings.dataset.startswith(OWN) and (code is None or code.problem is None):
+        raise WrongUse(f"{settings.dataset} is a problem of your own: --problem FILE.py:NAME")
+    if settings.rule.startswith(OWN) and (code is None or code.rule is None):
+        raise WrongUse(f"{settings.rule} is a rule of your own: --rule FILE.py:NAME")
+    return code
 
 
 def chosen_nodes(given: int | None) -> int:

@@ -39,7 +39,7 @@ from lppa.protocol.errors import LppaError, RunFailed, WrongUse
 from lppa.protocol.links import Links, Neighbourhood, Stopped
 from lppa.protocol.messages import Done, Failed, Message, Metrics, Plan, Progress
 from lppa.protocol.network import NetworkLinks
-from lppa.protocol.settings import Settings, make_settings
+from lppa.protocol.settings import OWN, Settings, make_settings
 from lppa.protocol.sockets import FAREWELL, Wire
 from lppa.protocol.view import View, read_view
 
@@ -84,6 +84,11 @@ def run_node(
             device = torch.device(choose_device(settings.device, me, torch.cuda.device_count()))
             view = read_view(plan.view)
             rule = find_rule(settings.rule)
+            if settings.dataset.startswith(OWN) and problem is None:
+                raise WrongUse(
+                    f"this run learns {settings.dataset}, a problem of its own, which has to be "
+                    "given to every node: lppa-node --problem FILE.py:NAME"
+                )
             learner = make_learner(settings, me, plan.nodes, plan.run_seed, device, problem)
             near = around(view, me, settings, rule.update(), learner.size)
             links = NetworkLinks(near, wire, inbox, coordinator, view.endpoints)

@@ -64,6 +64,6 @@ def find_rule(name: str) -> Rule:
     if name not in RULES:
         raise WrongUse(
             f"this node does not know the rule {name}; it knows {', '.join(RULES)}. A rule of your "
-            "own has to be given to every node: lppa-node --code FILE.py"
+            "own has to be given to every node: lppa-node --rule FILE.py:NAME"
         )
     return RULES[name]

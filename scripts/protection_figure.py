@@ -12,7 +12,7 @@ from typing import Any
 from protection_curve import CURVE, LABELS, PLACES, read
 
 from lppa.attack.protection import CLASS_PRIOR
-from lppa.audit.grade import HIDDEN_FROM, OPEN_BELOW
+from lppa.auditing.grade import HIDDEN_FROM, OPEN_BELOW
 
 CLEAR, RECOGNISED, LEAK, MEAN_LEAK = 6.0, 20.0, 3.0, 1.0
 """Decibels: a median gain and a PSNR that mean rebuilt; most for one image, and in the mean."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from lppa.audit.assemble import (
+from lppa.auditing.assemble import (
     GIVEN,
     MOST_ROUNDS,
     ROUNDS,
@@ -18,11 +18,11 @@ from lppa.audit.assemble import (
     case_of,
     check_nodes,
 )
-from lppa.audit.compare import compare as compare_topologies
-from lppa.audit.document import audit as make_audit
-from lppa.audit.document import rounds_of
-from lppa.audit.grade import GRADES, worst
-from lppa.audit.show import show, show_comparison
+from lppa.auditing.compare import compare as compare_topologies
+from lppa.auditing.document import audit as make_audit
+from lppa.auditing.document import rounds_of
+from lppa.auditing.grade import GRADES, worst
+from lppa.auditing.show import show, show_comparison
 from lppa.options import chosen_nodes, json_option, nodes_option, out_option, settings_options
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
@@ -161,7 +161,7 @@ def check_out(out: Path | None) -> None:
 
 def write(out: Path, found: dict[str, Any]) -> None:
     """audit.json and the pictures."""
-    from lppa.audit.picture import draw_audit, draw_rounds
+    from lppa.auditing.picture import draw_audit, draw_rounds
     from lppa.protocol.files import write_atomically
 
     try:

@@ -10,7 +10,15 @@ from pathlib import Path
 import click
 
 from lppa.attack.names import parse_attacks, parse_victims
-from lppa.options import data_dir_option, key_option, out_option, peers_option, victim_option
+from lppa.options import (
+    data_dir_option,
+    key_option,
+    out_option,
+    peers_option,
+    problem_option,
+    victim_option,
+)
+from lppa.own_code import find, make_problem, register
 from lppa.protocol.book import AddressBook, key_file, read_book, read_key
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import LONGEST_WAIT
@@ -35,6 +43,8 @@ from lppa.shell import call_lppa, is_quiet, show_errors, verbosity
     "it after the run; see `lppa attack --help`.",
 )
 @victim_option()
+@problem_option
+@click.option("--rule", help="Where a rule of the run's own is: FILE.py:NAME.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True, max=LONGEST_WAIT),
@@ -52,12 +62,15 @@ def main(
     data_dir: Path | None,
     attack: str | None,
     victim: str,
+    problem: str | None,
+    rule: str | None,
     timeout: float,
 ) -> None:
     """Take part in a run as one client.
 
     All that the node needs to know comes from the coordinator: start `lppa-coordinator` with the
-    same peers.json, before or after the nodes.
+    same peers.json, before or after the nodes. Code does not: a problem or a rule of the run's own
+    is named here.
     """
     if math.isnan(timeout):
         raise WrongUse("--timeout must be a number of seconds")
@@ -70,7 +83,11 @@ def main(
     # Imported late: PyTorch takes seconds, and wrong use should be told at once.
     from lppa.node.client import run_node
 
-    folder = run_node(book, node, secret, out, timeout, data_dir, record=attack is not None)
+    learned = None if problem is None else make_problem(find(problem, "--problem"))
+    if rule is not None:
+        register(find(rule, "--rule"))
+    recording = attack is not None
+    folder = run_node(book, node, secret, out, timeout, data_dir, recording, learned)
     if attack is not None:
         options = ["--attack", attack, "--victim", victim, "--attackers", str(node)]
         options += ["-q"] * is_quiet()

@@ -11,10 +11,12 @@ import click
 from lppa.attack.names import check_call
 from lppa.coordinator.metrics import ENDED
 from lppa.options import (
+    brought_code,
     chosen_nodes,
     json_option,
     name_option,
     nodes_option,
+    problem_option,
     run_out_option,
     settings_options,
     tensorboard_option,
@@ -41,6 +43,7 @@ from lppa.shell import (
 
 @click.command(epilog="Example: lppa run -n 5 --rule lppa --topology ring --rounds 50 --seed 1")
 @nodes_option
+@problem_option
 @run_out_option
 @name_option
 @click.option("--attacker", help="Nodes that record what they see, comma-separated.")
@@ -54,6 +57,7 @@ from lppa.shell import (
 @settings_options
 def run(
     nodes: int | None,
+    problem: str | None,
     out: Path | None,
     name: str | None,
     attacker: str | None,
@@ -65,6 +69,7 @@ def run(
     settings: Settings,
 ) -> None:
     """Run an experiment with every client as a process of its own on this machine."""
+    code = brought_code(settings)
     folder = new_folder(out, name, settings)
     nodes = chosen_nodes(nodes)
     blueprint = make_blueprint(settings, nodes, folder.name)
@@ -78,6 +83,7 @@ def run(
             secure,
             attackers,
             tensorboard,
+            code,
         )
     finally:
         stop_fork_server()

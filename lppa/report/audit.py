@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lppa.audit.assemble import SOURCES
-from lppa.audit.grade import GRADES, MEANING
+from lppa.auditing.assemble import SOURCES
+from lppa.auditing.grade import GRADES, MEANING
 from lppa.report.formats import clients, compact, figure, plural
 from lppa.report.grades import grade_key, kind_of, overall_words
 from lppa.report.heat import grade_map, too_many, value_map

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lppa.audit.grade import GRADES
+from lppa.auditing.grade import GRADES
 from lppa.report.formats import compact
 from lppa.report.grades import kind_of
 from lppa.report.markup import Markup, scrolling, tag

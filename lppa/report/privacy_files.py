@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any
 
-from lppa.audit.grade import GRADES, worst
+from lppa.auditing.grade import GRADES, worst
 from lppa.report.record import (
     EXACT,
     MIXED,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lppa.audit.grade import GRADES
+from lppa.auditing.grade import GRADES
 
 PHASES = ("compute", "exchange", "eval")
 RUNNING = "running"  # there is no summary.json yet

@@ -9,8 +9,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from lppa.audit.assemble import RUN, Hidden, before_a_run
-from lppa.audit.document import audit_blueprint, warning_lines
+from lppa.auditing.assemble import RUN, Hidden, before_a_run
+from lppa.auditing.document import audit_blueprint, warning_lines
 from lppa.coordinator.metrics import Collection, largest_example
 from lppa.coordinator.plan import Blueprint
 from lppa.report.tensorboard import EventWriter

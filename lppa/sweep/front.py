@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lppa.audit.grade import HIDDEN_FROM, OPEN_BELOW
+from lppa.auditing.grade import HIDDEN_FROM, OPEN_BELOW
 from lppa.protocol.files import write_atomically
 from lppa.reproduce.summaries import Spread
 from lppa.sweep.grid import in_short

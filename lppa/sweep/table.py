@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lppa.audit.grade import worst
+from lppa.auditing.grade import worst
 from lppa.reproduce.cells import Results
 from lppa.reproduce.summaries import Spread, spread
 from lppa.running.display import in_bytes

@@ -9,8 +9,8 @@ import torch
 
 from lppa.attack.knowledge import read_knowledge
 from lppa.attack.observation import OBSERVATIONS
-from lppa.audit.assemble import case_of
-from lppa.audit.document import audit, rounds_of
+from lppa.auditing.assemble import case_of
+from lppa.auditing.document import audit, rounds_of
 from lppa.node.learner import make_learner
 from lppa.node.log import log_path
 from lppa.protocol.errors import WrongUse

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lppa.audit.assemble import case_of
-from lppa.audit.document import audit
-from lppa.audit.exposure import exposures
+from lppa.auditing.assemble import case_of
+from lppa.auditing.document import audit
+from lppa.auditing.exposure import exposures
 from lppa.protocol.settings import make_settings
 from lppa.running.known_networks import NETWORKS
 from lppa.running.noise_scale import (

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lppa.audit.exposure import Exposure
+    from lppa.auditing.exposure import Exposure
 
 GRADES = ("open", "weak", "hidden")
 # Our best attack on single images, any network that was tried: up to 5.5 some come out above 20 dB;

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from lppa.audit.assemble import Case, Hidden, case_of
-from lppa.audit.grade import GRADES, HIDDEN_FROM, OPEN_BELOW
+from lppa.auditing.assemble import Case, Hidden, case_of
+from lppa.auditing.grade import GRADES, HIDDEN_FROM, OPEN_BELOW
 from lppa.coordinator.plan import Blueprint
 from lppa.protocol.settings import OWN
 from lppa.running.noise_scale import pass_is_unknown
@@ -97,12 +97,12 @@ def audit(
     # Loaded when something is audited, and not by every command that could.
     from threadpoolctl import threadpool_limits
 
-    from lppa.audit.collusion import BUDGET, smallest_sets
-    from lppa.audit.dropout import worst_dropout
-    from lppa.audit.exposure import exposures, targets_of
-    from lppa.audit.grade import graded
-    from lppa.audit.noise_law import guarantee, law
-    from lppa.audit.verdict import judge
+    from lppa.auditing.collusion import BUDGET, smallest_sets
+    from lppa.auditing.dropout import worst_dropout
+    from lppa.auditing.exposure import exposures, targets_of
+    from lppa.auditing.grade import graded
+    from lppa.auditing.noise_law import guarantee, law
+    from lppa.auditing.verdict import judge
 
     schedule, nodes = case.schedule(), range(case.nodes)
     large = case.nodes > MOST_NODES
@@ -148,8 +148,8 @@ def audit(
 
 def rounds_of(case: Case, found: dict[str, Any]) -> dict[str, Any]:
     """What the pair that hides least tells of each round's gradient, and of each change."""
-    from lppa.audit.exposure import Exposure, by_round, plain, unseen_noise
-    from lppa.audit.grade import graded
+    from lppa.auditing.exposure import Exposure, by_round, plain, unseen_noise
+    from lppa.auditing.grade import graded
 
     pair = min(
         found["pairs"],

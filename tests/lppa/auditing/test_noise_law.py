@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lppa.audit.assemble import case_of
-from lppa.audit.noise_law import (
+from lppa.auditing.assemble import case_of
+from lppa.auditing.noise_law import (
     DELTA,
     Guarantee,
     degree_sum,

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from lppa.audit.assemble import Case
+from lppa.auditing.assemble import Case
 from lppa.protocol.settings import Settings
 from lppa.running.known_networks import known_network
 

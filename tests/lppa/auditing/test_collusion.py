@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lppa.audit import collusion
-from lppa.audit.collusion import BUDGET, neighbours, smallest_sets
-from lppa.audit.exposure import Exposure, exposures
+from lppa.auditing import collusion
+from lppa.auditing.collusion import BUDGET, neighbours, smallest_sets
+from lppa.auditing.exposure import Exposure, exposures
 from lppa.coordinator.sinkhorn import sinkhorn
 from lppa.models.tracking import Schedule
 

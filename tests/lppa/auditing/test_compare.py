@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lppa.audit.assemble import GIVEN, Hidden, case_of
-from lppa.audit.compare import bytes_per_round, compare, line
-from lppa.audit.document import audit
+from lppa.auditing.assemble import GIVEN, Hidden, case_of
+from lppa.auditing.compare import bytes_per_round, compare, line
+from lppa.auditing.document import audit
 from lppa.coordinator.sinkhorn import spectral_gap
 from lppa.protocol.settings import make_settings
 from lppa.running.prepare import make_blueprint

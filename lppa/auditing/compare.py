@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lppa.audit.assemble import Hidden, case_of
-from lppa.audit.document import QUICK, audit
-from lppa.audit.exposure import MEAN
+from lppa.auditing.assemble import Hidden, case_of
+from lppa.auditing.document import QUICK, audit
+from lppa.auditing.exposure import MEAN
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.sinkhorn import spectral_gap
 from lppa.protocol.errors import WrongUse

@@ -7,10 +7,10 @@ import math
 
 import pytest
 
-from lppa.audit.assemble import case_of
-from lppa.audit.document import audit, audit_blueprint, warning_lines
-from lppa.audit.grade import GRADES
-from lppa.audit.noise_law import epsilon, law, rho
+from lppa.auditing.assemble import case_of
+from lppa.auditing.document import audit, audit_blueprint, warning_lines
+from lppa.auditing.grade import GRADES
+from lppa.auditing.noise_law import epsilon, law, rho
 from lppa.protocol.settings import make_settings
 from lppa.running.prepare import make_blueprint
 

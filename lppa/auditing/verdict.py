@@ -10,11 +10,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lppa.audit.advice import advice, name_some
-from lppa.audit.assemble import SOURCES, Case, Hidden
-from lppa.audit.collusion import Collusion, neighbours
-from lppa.audit.exposure import Exposure, exposures
-from lppa.audit.grade import GRADES, HIDDEN_FROM, MEANING, OPEN_BELOW, grade_of, graded, worst
+from lppa.auditing.advice import advice, name_some
+from lppa.auditing.assemble import SOURCES, Case, Hidden
+from lppa.auditing.collusion import Collusion, neighbours
+from lppa.auditing.exposure import Exposure, exposures
+from lppa.auditing.grade import GRADES, HIDDEN_FROM, MEANING, OPEN_BELOW, grade_of, graded, worst
 from lppa.models.schedule import Schedule, noise_in_every_round
 from lppa.protocol.names import name_all
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lppa.audit.assemble import Case
-from lppa.audit.collusion import neighbours
-from lppa.audit.exposure import plain, unseen_noise
-from lppa.audit.grade import grade_of
+from lppa.auditing.assemble import Case
+from lppa.auditing.collusion import neighbours
+from lppa.auditing.exposure import plain, unseen_noise
+from lppa.auditing.grade import grade_of
 from lppa.models.schedule import Schedule
 
 

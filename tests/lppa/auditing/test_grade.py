@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lppa.audit.assemble import case_of
-from lppa.audit.exposure import Exposure, exposures
-from lppa.audit.grade import (
+from lppa.auditing.assemble import case_of
+from lppa.auditing.exposure import Exposure, exposures
+from lppa.auditing.grade import (
     GRADES,
     HIDDEN_FROM,
     MEANING,

@@ -9,9 +9,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from lppa.audit.assemble import Case
-from lppa.audit.collusion import neighbours
-from lppa.audit.exposure import Exposure, unseen_noise
+from lppa.auditing.assemble import Case
+from lppa.auditing.collusion import neighbours
+from lppa.auditing.exposure import Exposure, unseen_noise
 from lppa.models.schedule import Schedule
 from lppa.protocol.names import name_all
 from lppa.running.noise_scale import PLAIN, choose_beta, enough_noise

@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from lppa.audit.assemble import GIVEN, Hidden, case_of
-from lppa.audit.collusion import neighbours
-from lppa.audit.dropout import worst_dropout
-from lppa.audit.exposure import exposures
-from lppa.audit.show import dropout_sentence
+from lppa.auditing.assemble import GIVEN, Hidden, case_of
+from lppa.auditing.collusion import neighbours
+from lppa.auditing.dropout import worst_dropout
+from lppa.auditing.exposure import exposures
+from lppa.auditing.show import dropout_sentence
 from lppa.protocol.settings import make_settings
 from lppa.running.prepare import make_blueprint
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lppa.audit.assemble import GIVEN, RUN, TABLE, Hidden, case_of
-from lppa.audit.collusion import Collusion
-from lppa.audit.exposure import Exposure, exposures
-from lppa.audit.verdict import advice, judge
+from lppa.auditing.assemble import GIVEN, RUN, TABLE, Hidden, case_of
+from lppa.auditing.collusion import Collusion
+from lppa.auditing.exposure import Exposure, exposures
+from lppa.auditing.verdict import advice, judge
 from lppa.protocol.settings import make_settings
 from lppa.running.prepare import make_blueprint
 

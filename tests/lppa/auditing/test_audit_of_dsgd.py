@@ -9,14 +9,14 @@ from itertools import combinations
 import pytest
 from click.testing import CliRunner
 
-from lppa.audit.assemble import GIVEN, Hidden, case_of
-from lppa.audit.collusion import neighbours, smallest_sets
-from lppa.audit.compare import bytes_per_round, compare
-from lppa.audit.document import audit, audit_blueprint, rounds_of, warning_lines
-from lppa.audit.dropout import worst_dropout
-from lppa.audit.exposure import Exposure, by_round, exposures, targets_of, unseen_noise
-from lppa.audit.grade import graded
-from lppa.audit.noise_law import epsilon, guarantee, law, of_rho, rho
+from lppa.auditing.assemble import GIVEN, Hidden, case_of
+from lppa.auditing.collusion import neighbours, smallest_sets
+from lppa.auditing.compare import bytes_per_round, compare
+from lppa.auditing.document import audit, audit_blueprint, rounds_of, warning_lines
+from lppa.auditing.dropout import worst_dropout
+from lppa.auditing.exposure import Exposure, by_round, exposures, targets_of, unseen_noise
+from lppa.auditing.grade import graded
+from lppa.auditing.noise_law import epsilon, guarantee, law, of_rho, rho
 from lppa.cli import main
 from lppa.protocol.settings import make_settings
 from lppa.running.noise_scale import enough_noise

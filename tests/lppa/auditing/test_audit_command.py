@@ -7,8 +7,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from lppa.audit.document import warning_lines
-from lppa.audit.picture import draw_audit
+from lppa.auditing.document import warning_lines
+from lppa.auditing.picture import draw_audit
 from lppa.commands.audit import audit, show
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from lppa.audit.exposure import Exposure, exposures
+from lppa.auditing.exposure import Exposure, exposures
 from lppa.models.schedule import Schedule, noise_in_every_round
 
 BUDGET = 700  # sets that are looked at for one audit

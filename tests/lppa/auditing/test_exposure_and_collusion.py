@@ -8,9 +8,9 @@ from itertools import combinations
 
 import pytest
 
-from lppa.audit.assemble import case_of
-from lppa.audit.collusion import neighbours, smallest_sets
-from lppa.audit.exposure import (
+from lppa.auditing.assemble import case_of
+from lppa.auditing.collusion import neighbours, smallest_sets
+from lppa.auditing.exposure import (
     Exposure,
     by_round,
     exposures,
