@@ -12,7 +12,7 @@ from dataclasses import Field, fields
 import click
 from click.shell_completion import CompletionItem
 
-from lppa.protocol.settings import QUADRATICS, Settings
+from lppa.protocol.settings import QUADRATICS, RULES, Settings
 
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -64,6 +64,7 @@ def _topologies() -> Iterable[str]:
 # Settings whose values are open, and so no choices: what is known of them by name.
 NAMED: dict[str, Callable[[], Iterable[str]]] = {
     "dataset": _datasets,
+    "rule": lambda: RULES,
     "topology": _topologies,
     "partition": lambda: ("iid", "quantity:", "dirichlet:", "classes:"),
     "device": lambda: ("auto", "cpu", "cuda"),

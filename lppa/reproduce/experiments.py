@@ -16,7 +16,15 @@ from lppa.reproduce.sizes import ATTACKER, CLIENTS, READINGS, Size
 
 BETA = 0.025
 NAIVE, DIFFERENCE = "naive", "difference"  # what the attacker looks at
-FIXED = {"topology": "full", "lr_decay": 0.0, "batches": "next", "finish": 0, "dtype": "float32"}
+FIXED = {
+    "topology": "full",
+    "lr_decay": 0.0,
+    "momentum": 0.0,
+    "weight_decay": 0.0,
+    "batches": "next",
+    "finish": 0,
+    "dtype": "float32",
+}
 NOISE_SETTINGS = ("beta", "noise", "noise_every", "noise_exchange")
 
 

@@ -23,8 +23,8 @@ def offered(command, *words):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("run", "--rule", ""), ["dsgt", "dp", "lppa"]),
-        (("run", "--rule", "d"), ["dsgt", "dp"]),
+        (("run", "--rule", ""), ["dsgt", "dp", "lppa", "dsgd"]),
+        (("run", "--rule", "d"), ["dsgt", "dp", "dsgd"]),
         (("run", "--mixing", "comb"), ["combine-then-adapt"]),
         (("run", "--beta", ""), ["auto"]),
         (("run", "--local-steps", "e"), ["epoch"]),

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from lppa.auditing.assemble import case_of
 from lppa.auditing.document import audit
 from lppa.auditing.exposure import exposures
+from lppa.models.sizes import Network
 from lppa.protocol.settings import make_settings
+from lppa.running.facts import Facts
 from lppa.running.known_networks import NETWORKS
 from lppa.running.noise_scale import (
     BEARABLE,
@@ -27,6 +29,7 @@ from lppa.running.noise_scale import (
     expected_share,
     largest_beta,
     local_steps,
+    momentum_gain,
     no_more_than,
     noise_left,
     scale_warnings,
@@ -278,9 +281,30 @@ def test_the_choice_is_made_from_the_graph_and_not_from_its_name():
 
 def test_beta_that_was_chosen_follows_the_smallest_client_and_one_that_was_named_does_not():
     chosen = make_blueprint(make_settings({"dataset": "digits", "seed": 1}), 5, "x")
-    few = choose_noise(chosen, 20)
+    few = choose_noise(chosen, Facts((300, 20)))
     # Ten passes over twenty rows: each gradient is shared by twenty, and not by two hundred.
     assert examples_per_gradient(chosen.settings, 20) == 20
     assert few.settings.beta > chosen.settings.beta
     named = make_blueprint(make_settings({"dataset": "digits", "beta": 0.01, "seed": 1}), 5, "x")
-    assert choose_noise(named, 20) is named
+    assert choose_noise(named, Facts((300, 20))).settings == named.settings
+
+
+def test_momentum_makes_an_example_count_more():
+    plain, fast = (make_settings({"momentum": m, "local_steps": 10}) for m in (0.0, 0.9))
+    gain = sum(0.9**k for k in range(10))
+    assert momentum_gain(plain, 300) == 1.0
+    assert momentum_gain(fast, 300) == pytest.approx(gain)
+    assert momentum_gain(make_settings({"momentum": 0.9, "local_steps": 1}), 300) == 1.0
+    assert expected_share(fast, 5).rms == pytest.approx(gain * expected_share(plain, 5).rms)
+
+
+def test_a_network_that_was_measured_takes_the_place_of_the_table():
+    settings = make_settings({"dataset": "own/mine", "model": "own"})
+    assert expected_share(settings, 5) is None
+    measured = Network(100, 1000, 0.5, 0.1)
+    share = expected_share(settings, 5, 200, measured)
+    assert share.example_rms == 0.5
+    run = make_blueprint(make_settings({"dataset": "own/mine", "model": "own", "seed": 1}), 5, "x")
+    chosen = choose_noise(run, Facts((200,) * 5, network=measured))
+    assert chosen.network is measured
+    assert chosen.settings.beta != run.settings.beta

@@ -12,6 +12,7 @@ from lppa.auditing.assemble import case_of
 from lppa.auditing.document import audit
 from lppa.auditing.exposure import exposures
 from lppa.protocol.settings import make_settings
+from lppa.running.facts import Facts
 from lppa.running.known_networks import NETWORKS
 from lppa.running.noise_scale import (
     BEARABLE,
@@ -150,7 +151,7 @@ def test_the_length_of_a_step_is_all_local_steps_of_the_first_round():
 
 def test_beta_follows_the_smallest_client():
     run = make_blueprint(make_settings({"rule": "dsgd", "seed": 1}), 5, "x")
-    assert choose_noise(run, 20).settings.beta > run.settings.beta
+    assert choose_noise(run, Facts((20,))).settings.beta > run.settings.beta
     # A pass over data of one's own: twice the rows are twice the steps, and half a share.
     own = {"dataset": "own.npz", "local_steps": "epoch", "batch": 10}
     few, many = (choose_noise(blueprint(**own), rows).settings.beta for rows in (50, 100))
