@@ -19,8 +19,6 @@ NAIVE, DIFFERENCE = "naive", "difference"  # what the attacker looks at
 FIXED = {
     "topology": "full",
     "lr_decay": 0.0,
-    "momentum": 0.0,
-    "weight_decay": 0.0,
     "batches": "next",
     "finish": 0,
     "dtype": "float32",

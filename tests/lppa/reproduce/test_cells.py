@@ -108,8 +108,9 @@ def test_every_cell_can_be_run(plan):
 
 @pytest.mark.parametrize("plan", [*plans(), Plan(TINY, "paper", (1,), ("digits", "adult"))])
 def test_no_default_has_a_say_in_a_cell(plan):
-    # Where data lies and on what it is computed is the machine's; clipping is off unless asked for.
-    elsewhere = {"dataset", "timeout", "data_dir", "device", "clip"}
+    # Where data lies and on what it is computed is the machine's; the others are off unless asked
+    # for, and a cell that does not ask keeps its key.
+    elsewhere = {"dataset", "timeout", "data_dir", "device", "clip", "momentum", "weight_decay"}
     names = {field.name for field in dataclasses.fields(Settings)} - elsewhere
     for cell in all_cells(plan, list(EXPERIMENTS)):
         assert set(cell.told()) == names

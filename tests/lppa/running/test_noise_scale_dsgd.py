@@ -154,7 +154,7 @@ def test_beta_follows_the_smallest_client():
     assert choose_noise(run, Facts((20,))).settings.beta > run.settings.beta
     # A pass over data of one's own: twice the rows are twice the steps, and half a share.
     own = {"dataset": "own.npz", "local_steps": "epoch", "batch": 10}
-    few, many = (choose_noise(blueprint(**own), rows).settings.beta for rows in (50, 100))
+    few, many = (choose_noise(blueprint(**own), Facts((rows,))).settings.beta for rows in (50, 100))
     assert few == many
 
 
