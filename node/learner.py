@@ -73,7 +73,8 @@ class DataLearner:
     """A network on this client's share of a data set.
 
     `clip` is the norm that each sample's gradient is held to, and of which order it is;
-    `on_batch` hears the rows of every batch, for runs that reveal them.
+    `on_batch` hears the rows of every batch, for runs that reveal them. `draws` says that the
+    network may draw random numbers when it is trained (dropout): they follow from the seed then.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class DataLearner:
         steps_per_epoch: int,
         weight_decay: float = 0.0,
         clip: tuple[float, int] | None = None,
+        draws: bool = False,
     ) -> None:
         self.model = model
         self.problem = problem
@@ -96,6 +98,7 @@ class DataLearner:
         self.steps_per_epoch = steps_per_epoch
         self.weight_decay = weight_decay
         self.clip = clip
+        self.draws = draws
         self.on_batch: Callable[[np.ndarray], None] | None = None
         labels = labels_of(test.data)
         self.chance = None
@@ -111,11 +114,11 @@ class DataLearner:
         rows = self.batches(step)
         if self.on_batch is not None:
             self.on_batch(rows)
-        # Dropout and the like: what is drawn follows from the run's seed too.
-        draws = derive(self.batches.seed, "draws", self.batches.node, step)
-        torch.default_generator.manual_seed(draws)
-        if theta.is_cuda:
-            torch.cuda.manual_seed(draws)
+        if self.draws:
+            drawn = derive(self.batches.seed, "draws", self.batches.node, step)
+            torch.default_generator.manual_seed(drawn)
+            if theta.is_cuda:
+                torch.cuda.manual_seed(drawn)
         g = self._gradient(theta, rows)
         if self.weight_decay:
             learned = self.model.learned
@@ -288,6 +291,7 @@ def make_learner(
         )
         return QuadraticLearner(quadratics, me, stream(seed, *own), dtype, device)
     start = derive(seed, *own)
+    brought = problem is not None
     problem = problem or shipped_problem(settings, start)
     parts = shares(problem, settings.partition, nodes, seed)
     model = FlatModel(problem.build(start), dtype, device, problem.loss, settings.lr)
@@ -304,4 +308,5 @@ def make_learner(
         settings.weight_decay,
         # The norm in which the noise of that kind hides a difference.
         None if settings.clip is None else (settings.clip, 1 if settings.noise == "laplace" else 2),
+        draws=brought,
     )

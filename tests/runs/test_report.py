@@ -6,12 +6,14 @@ import json
 import signal
 import urllib.request
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from processes import Started, eventually, read_lines
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from lppa.cli import main
+from lppa.protocol.messages import Metrics
 from lppa.report.reading import read_run
 from lppa.report.tensorboard import EventWriter
 from lppa.report.write import write_report
@@ -28,6 +30,8 @@ CURIOUS = {
     "topology": "ring",
     "seed": 1,
 }
+
+EMPTY = np.zeros(0)
 
 
 @pytest.fixture
@@ -64,10 +68,10 @@ def test_the_rows_of_a_real_run_are_events_that_tensorboard_reads(local_run, tmp
     run = local_run(rule="lppa", **CURIOUS)
     writer = EventWriter(tmp_path / "events")
     for report in read_lines(run.folder / "metrics.jsonl"):
-        writer.metrics(report["node"], report["round"], report)
+        writer.metrics(report["node"], Metrics(report["round"], report, EMPTY, EMPTY))
     for row in run.summary["history"]:
         writer.row(row)
-    writer.close()
+    writer.close({})
     events = EventAccumulator(str(tmp_path / "events"))
     events.Reload()
     known = events.Scalars("conservation")
