@@ -70,20 +70,24 @@ def check_data(settings: Settings, nodes: int, seed: int) -> dict[str, Any] | No
     """Finds and splits the data once before any node is started; wrong use is told right here.
 
     Costs little: what is prepared here is what the nodes will find in the cache. Returns how many
-    samples of each class every client has, None where there is no data.
+    samples of each class every client has, or in regression how many at all; None where there is
+    no data.
     """
     if settings.dataset in QUADRATICS:
         return None
     # Imported late: runs without data do not need it.
     from lppa.node import datasets
 
-    dataset = datasets.load_dataset(settings.dataset, settings.data_dir)
+    dataset = datasets.chosen_dataset(settings)
     shares = datasets.split(settings.partition, dataset.train.y, nodes, derive(seed, "partition"))
     if settings.model in ("cnn", "lenet") and len(dataset.shape) != 3:
         raise WrongUse(f"--model {settings.model} needs images; for {settings.dataset} use mlp")
     y, classes = dataset.train.y, dataset.classes
+    if not classes:
+        return {"classes": 0, "labels": [[len(rows)] for rows in shares]}
     counts = [np.bincount(y[rows], minlength=classes).tolist() for rows in shares]
-    return {"classes": classes, "labels": counts}
+    names = {"names": dataset.names} if dataset.names else {}
+    return {"classes": classes, "labels": counts, **names}
 
 
 class LocalNodes:
