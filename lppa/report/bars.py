@@ -140,7 +140,7 @@ def partition_bars(table: tuple[tuple[int, ...], ...], labels: Sequence[str]) ->
         labels or ["all"],
         [(f"client {i}", row) for i, row in enumerate(table)],
         lambda value: plural(int(value), "sample"),
-        [class_colour(k, classes) for k in range(classes)],
+        [class_colour(k, classes) for k in range(classes)] if labels else ["var(--run0)"],
         write_inside=bool(labels),
     )
 
