@@ -133,7 +133,7 @@ def partition_bars(table: tuple[tuple[int, ...], ...], labels: Sequence[str]) ->
     """
     clients, classes = len(table), len(table[0])
     if clients > MOST_BARS or clients * classes > MOST_PARTS:
-        return _partition_map(table)
+        return _partition_map(table, labels)
     return stacked(
         "Data partition",
         "training samples, by class" if labels else "training samples",
@@ -145,10 +145,11 @@ def partition_bars(table: tuple[tuple[int, ...], ...], labels: Sequence[str]) ->
     )
 
 
-def _partition_map(table: tuple[tuple[int, ...], ...]) -> Markup:
+def _partition_map(table: tuple[tuple[int, ...], ...], labels: Sequence[str]) -> Markup:
     counts = np.array(table, dtype=float)
+    columns = f" by {len(labels)} classes (columns)" if labels else ""
     told = (
-        f"Data partition: {len(table)} clients (rows) by {len(table[0])} classes (columns); from "
+        f"Data partition: {len(table)} clients (rows){columns}; from "
         f"{int(counts.sum(1).min())} to {plural(int(counts.sum(1).max()), 'sample')} a client."
     )
     picture = encode_png(heat_pixels(counts / counts.max()))
