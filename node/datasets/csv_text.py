@@ -16,7 +16,7 @@ from lppa.protocol.errors import WrongUse
 
 SEPARATORS = (",", ";", "\t")
 LOOKED_AT = 20  # lines that tell the separator
-MOST_BYTES = 200_000_000  # as Python texts they take ten times that
+MOST_BYTES = 200_000_000  # as Python texts they take fifteen times that
 MISSING = frozenset(("", "?", "na", "n/a", "#n/a", "nan", "null", "none"))  # in small letters
 
 
