@@ -190,7 +190,7 @@ def _help(about: Any) -> str:
 def absolute_paths(settings: Settings) -> Settings:
     """Nodes may run in another folder, so what names a file or a folder is made absolute."""
     changed = {}
-    if settings.dataset.endswith(".npz"):
+    if settings.dataset.endswith((".npz", ".csv")):
         changed["dataset"] = str(Path(settings.dataset).expanduser().resolve())
     if settings.data_dir is not None:
         changed["data_dir"] = str(Path(settings.data_dir).expanduser().resolve())

@@ -7,13 +7,14 @@ network becomes one flat vector, is not decided here.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, mse_loss
 
 from lppa.protocol.errors import WrongUse
 
@@ -76,6 +77,26 @@ class Problem:
     def per_client(self) -> Sequence[Any] | None:
         """The training data of each client, None where there is one data set to be split."""
         return self.train if isinstance(self.train, list) else None
+
+
+def squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
+    """The mean squared error of a network with one output."""
+    return mse_loss(outputs.flatten(), targets)
+
+
+def rmse(outputs: Tensor, targets: Tensor, unit: float = 1.0) -> float:
+    """The root of the mean squared error, times what a target of 1 stands for."""
+    return unit * float((outputs.flatten() - targets).double().square().mean().sqrt())
+
+
+def r2(outputs: Tensor, targets: Tensor) -> float:
+    """The share of the targets' variance that is explained: 1 at best, 0 for their mean.
+
+    NaN where they do not vary.
+    """
+    wrong = (outputs.flatten() - targets).double().square().sum()
+    spread = (targets.double() - targets.double().mean()).square().sum()
+    return float(1.0 - wrong / spread) if spread > 0 else math.nan
 
 
 def accuracy(outputs: Tensor, targets: Tensor) -> float:

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from lppa.models.dead import dead_share
 from lppa.models.flat import FlatModel
-from lppa.models.networks import build
 from lppa.models.problem import Problem
 from lppa.models.quadratic import Quadratic, quadratic
 from lppa.node.batches import Batches
-from lppa.node.datasets import load_dataset, split
+from lppa.node.datasets import split
 from lppa.node.datasets.own import Rows, as_rows, labels_of
+from lppa.node.shipped import shipped_problem
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.seeds import derive, stream
 from lppa.protocol.settings import QUADRATICS, Settings
@@ -264,14 +264,6 @@ def shares(problem: Problem, spec: str, nodes: int, seed: int) -> list[Part]:
     if labels is None:
         raise WrongUse(f"--partition {spec} needs classes, and these targets are none")
     return [Part(data, rows) for rows in split(spec, labels, nodes, derive(seed, "partition"))]
-
-
-def shipped_problem(settings: Settings, start: int) -> Problem:
-    """A data set and a network by their names; `start` is what the network is drawn from."""
-    dataset = load_dataset(settings.dataset, settings.data_dir, normalize=settings.normalize)
-    generator = torch.Generator().manual_seed(start)
-    module = build(settings.model, dataset.shape, dataset.classes, generator)
-    return Problem(module, dataset.train, dataset.test, name=settings.dataset)
 
 
 def make_learner(

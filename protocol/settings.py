@@ -62,12 +62,20 @@ class Settings:
     # -- the learning problem
     dataset: str | None = option(
         None,
-        "digits (embedded), mnist, fmnist, cifar10, adult, rcv1, covtype, a .npz file, or the "
-        "quadratic problem: quadratic, quadratic-shared.  [default: digits]",
-        pattern=r"digits|f?mnist|cifar10|adult|rcv1|covtype|.+\.npz|quadratic(-shared)?|"
+        "digits (embedded), mnist, fmnist, cifar10, adult, rcv1, covtype, a .npz file, a .csv file "
+        "(with --target), or the quadratic problem: quadratic, quadratic-shared.  "
+        "[default: digits]",
+        pattern=r"digits|f?mnist|cifar10|adult|rcv1|covtype|.+\.(npz|csv)|quadratic(-shared)?|"
         rf"{OWN}.+",
-        allowed="digits, mnist, fmnist, cifar10, adult, rcv1, covtype, quadratic, quadratic-shared "
-        "or a .npz file",
+        allowed="digits, mnist, fmnist, cifar10, adult, rcv1, covtype, quadratic, "
+        "quadratic-shared, a .npz or .csv file",
+    )
+    target: str | None = option(None, "Column of a .csv file that is to be predicted.")
+    task: str = option(
+        "auto",
+        "What the target of a .csv file is: classes, or a number to come close to (regression). "
+        "auto: classes if it is text, or whole numbers with at most 50 different values.",
+        choices=("auto", "classes", "regression"),
     )
     data_dir: str | None = option(
         None, "Folder of the raw data.  [default: $LPPA_DATA, else a folder of this user]"
@@ -286,6 +294,10 @@ def _with_problem(given: dict[str, Any]) -> Settings:
     if (dataset in QUADRATICS) != (model == "quadratic"):
         raise WrongUse(f"--model {model} does not go with --dataset {dataset}")
     settings = Settings(**{**given, "dataset": dataset, "model": model})
+    if settings.target is not None and not dataset.endswith(".csv"):
+        raise WrongUse(f"--target names a column of a .csv file, and --dataset is {dataset}")
+    if settings.task != "auto" and not dataset.endswith(".csv"):
+        raise WrongUse(f"--task goes with a .csv file, and --dataset is {dataset}")
     if settings.beta_own and settings.rule not in ("lppa", "dsgd"):
         raise WrongUse(f"--beta-own goes with --rule lppa or dsgd, not with {settings.rule}")
     if settings.clip is not None and dataset in QUADRATICS:

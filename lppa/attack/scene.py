@@ -18,7 +18,7 @@ from torch import Tensor
 from lppa.attack.knowledge import Knowledge, read_knowledge
 from lppa.attack.names import Attack
 from lppa.attack.target import Victim
-from lppa.node.datasets import Dataset, load_dataset
+from lppa.node.datasets import Dataset, chosen_dataset
 from lppa.node.learner import steps_per_epoch
 from lppa.node.log import log_path, read_log
 from lppa.protocol.errors import WrongUse
@@ -121,7 +121,12 @@ def open_scene(folder: Path, attackers: Sequence[int]) -> Scene:
             f"{folder} learned a problem of its own: attacks rebuild the data sets that come with "
             "lppa and .npz files, whose shapes and ranges they know; the audit holds for any"
         )
-    dataset = load_dataset(settings.dataset, settings.data_dir, normalize=settings.normalize)
+    dataset = chosen_dataset(settings)
+    if not dataset.classes:
+        raise WrongUse(
+            "attacks look for examples with classes, and the targets of "
+            f"{settings.dataset} are numbers (regression)"
+        )
     epoch = steps_per_epoch(len(dataset.train), plan.nodes, settings.batch)
     known = read_knowledge([log_path(folder, a) for a in attackers], read_weights(folder), epoch)
     return Scene(folder, known, public_knowledge(settings, dataset), dataset)

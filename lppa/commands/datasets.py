@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from lppa.completion import complete_named
 from lppa.node.datasets.cache import open_prepared
@@ -18,11 +19,12 @@ from lppa.node.datasets.load import (
     cache_entry,
     fetch_files,
     find_files,
-    is_npz,
+    is_own,
     load_dataset,
     source_of,
 )
 from lppa.node.datasets.partition import label_counts, parse_partition, split
+from lppa.node.datasets.samples import Dataset
 from lppa.options import data_dir_option, json_option
 from lppa.running.display import print_whole
 from lppa.shell import show_errors, verbosity
@@ -106,33 +108,36 @@ def fetch_command(context: click.Context, name: str, data_dir: Path | None, as_j
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write a bubble chart to this file (.png, .pdf, .svg).",
 )
+@click.option("--target", help="Column of a .csv file that is to be predicted.")
 @common_options
 def partition(
     dataset: str,
     partition: str,
     nodes: int,
     seed: int,
+    target: str | None,
     plot: Path | None,
     data_dir: Path | None,
     as_json: bool,
 ) -> None:
     """Show how DATASET would be split over clients: samples of each label that each one gets.
 
-    DATASET is a name (see lppa datasets) or the path of a .npz file. PARTITION is iid,
+    DATASET is a name (see lppa datasets) or the path of a .npz or a .csv file. PARTITION is iid,
     quantity:ALPHA, dirichlet:ALPHA or classes:K.
 
     \b
     Example:
       lppa partition mnist dirichlet:0.1 -n 5 --plot part.png
+      lppa partition table.csv dirichlet:0.3 --target kind
     """
     parse_partition(partition)  # before any data is read or fetched
-    y = load_dataset(dataset, data_dir).train.y
-    labels, counts = label_counts(split(partition, y, nodes, seed), y)
-    title = f"{Path(dataset).name if is_npz(dataset) else dataset}, {partition}, seed {seed}"
+    data = load_dataset(dataset, data_dir, target=target)
+    labels, counts = _counts(data, split(partition, data.train.y, nodes, seed))
+    title = f"{Path(dataset).name if is_own(dataset) else dataset}, {partition}, seed {seed}"
     if plot is not None:
         from lppa.commands.partition_chart import draw_partition
 
-        draw_partition(plot, title, labels.tolist(), counts)
+        draw_partition(plot, title, labels, counts)
     if as_json:
         _print_json(
             {
@@ -140,7 +145,7 @@ def partition(
                 "partition": partition,
                 "nodes": nodes,
                 "seed": seed,
-                "labels": labels.tolist(),
+                "labels": labels,
                 "counts": counts.tolist(),
                 "sizes": counts.sum(1).tolist(),
                 "plot": str(plot) if plot else None,
@@ -155,6 +160,14 @@ def partition(
     _print_table(title, ["client \\ label", *map(str, labels), "all"], rows, last_is_sum=True)
     if plot is not None:
         log.info("chart written to %s", plot)
+
+
+def _counts(data: Dataset, parts: list[np.ndarray]) -> tuple[list[int | str], np.ndarray]:
+    """What there is to count, and how much of it every client has."""
+    if not data.classes:
+        return ["rows"], np.array([[len(part)] for part in parts])
+    labels, counts = label_counts(parts, data.train.y)
+    return [data.names[k] if data.names else k for k in labels.tolist()], counts
 
 
 def _status(source: Source, folder: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ FILL = 0.87
 MOST_INCHES = 40.0
 
 
-def draw_partition(path: Path, title: str, labels: Sequence[int], counts: np.ndarray) -> None:
+def draw_partition(path: Path, title: str, labels: Sequence[int | str], counts: np.ndarray) -> None:
     """Writes the chart of counts [client, label] to a file whose ending says the format."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -126,26 +126,30 @@ def class_colour(index: int, classes: int) -> str:
     return f"hsl({360 * index / classes:.0f} {'62%' if index % 2 else '48%'} 62%)"
 
 
-def partition_bars(table: tuple[tuple[int, ...], ...]) -> Markup:
-    """Samples of each client by class; a heat map where bars would be too many."""
+def partition_bars(table: tuple[tuple[int, ...], ...], labels: Sequence[str]) -> Markup:
+    """Samples of each client by class, or at all where there are no labels.
+
+    A heat map where bars would be too many.
+    """
     clients, classes = len(table), len(table[0])
     if clients > MOST_BARS or clients * classes > MOST_PARTS:
-        return _partition_map(table)
+        return _partition_map(table, labels)
     return stacked(
         "Data partition",
-        "training samples, by class",
-        [str(k) for k in range(classes)],
+        "training samples, by class" if labels else "training samples",
+        labels or ["all"],
         [(f"client {i}", row) for i, row in enumerate(table)],
         lambda value: plural(int(value), "sample"),
-        [class_colour(k, classes) for k in range(classes)],
-        write_inside=True,
+        [class_colour(k, classes) for k in range(classes)] if labels else ["var(--run0)"],
+        write_inside=bool(labels),
     )
 
 
-def _partition_map(table: tuple[tuple[int, ...], ...]) -> Markup:
+def _partition_map(table: tuple[tuple[int, ...], ...], labels: Sequence[str]) -> Markup:
     counts = np.array(table, dtype=float)
+    columns = f" by {len(labels)} classes (columns)" if labels else ""
     told = (
-        f"Data partition: {len(table)} clients (rows) by {len(table[0])} classes (columns); from "
+        f"Data partition: {len(table)} clients (rows){columns}; from "
         f"{int(counts.sum(1).min())} to {plural(int(counts.sum(1).max()), 'sample')} a client."
     )
     picture = encode_png(heat_pixels(counts / counts.max()))

@@ -29,10 +29,11 @@ def charts(runs: Sequence[RunRecord], names: Sequence[str]) -> list[Chart]:
             band,
             _spread_chart("Test accuracy", ACCURACY, runs, names, lambda row: row.accuracy),
         ),
+        *(_metric_chart(metric, runs, names) for metric in metric_names(runs)),
         Chart(
             "Test loss",
-            "Line: mean over clients; band: from the least to the greatest.",
-            _spread_chart("Test loss", loss_axis(runs), runs, names, lambda row: row.loss),
+            LEAST_TO_GREATEST,
+            _spread_chart("Test loss", axis_for(LOSS, runs, _loss), runs, names, _loss),
         ),
         Chart(
             "Consensus",
@@ -53,6 +54,10 @@ ACCURACY = Axis(
     "accuracy (%)", lambda v: percent(v, 2), lambda v, d: f"{100 * v:.{max(0, d - 2)}f}"
 )
 LOSS = Axis("mean over test set", figure, lambda v, d: f"{v:.{d}f}" if v < 1e5 else f"{v:.0e}")
+METRIC = replace(
+    LOSS, title="on test set", tick=lambda v, d: f"{v:,.{d}f}" if abs(v) < 1e5 else f"{v:.3g}"
+)
+LEAST_TO_GREATEST = "Line: mean over clients; band: from the least to the greatest."
 CONSENSUS = Axis("root mean square", figure, log=True)
 CONSERVATION = Axis("residual (ratio)", figure, log=True)
 NORMS = Axis("L2, mean over clients", figure, log=True)
@@ -60,12 +65,29 @@ WIDE = 300.0  # greatest over least value from which a linear scale shows nothin
 RATIO = Axis("‖noise‖ ÷ ‖gradient‖", figure, log=True)
 
 
-def loss_axis(runs: Sequence[RunRecord]) -> Axis:
+def _loss(row: Row) -> Spread | None:
+    return row.loss
+
+
+def metric_names(runs: Sequence[RunRecord]) -> list[str]:
+    """All that runs are judged by besides accuracy, in their order."""
+    return list(dict.fromkeys(name for run in runs for row in run.rows for name in row.metrics))
+
+
+def _metric_chart(metric: str, runs: Sequence[RunRecord], names: Sequence[str]) -> Chart:
+    def of(row: Row) -> Spread | None:
+        return row.metrics.get(metric)
+
+    name, axis = f"Test {metric}", axis_for(METRIC, runs, of)
+    return Chart(name, LEAST_TO_GREATEST, _spread_chart(name, axis, runs, names, of))
+
+
+def axis_for(axis: Axis, runs: Sequence[RunRecord], of: Callable[[Row], Spread | None]) -> Axis:
     """Logarithmic if one run diverges: else nothing could be seen of the others."""
-    known = [row.loss for run in runs for row in run.rows if row.loss]
+    known = [of(row) for run in runs for row in run.rows if of(row) is not None]
     least = min((spread.low for spread in known), default=0.0)
     greatest = max((spread.high for spread in known), default=0.0)
-    return replace(LOSS, log=least > 0 and greatest > WIDE * least)
+    return replace(axis, log=least > 0 and greatest > WIDE * least)
 
 
 def points(rows: Sequence[Row], of: Callable[[Row], float | None]) -> tuple[Point, ...]:

@@ -35,7 +35,9 @@ def figures(run: RunRecord) -> list[Figure]:
     last = run.last
     accuracy, loss = last.accuracy, last.loss
     shown = [Figure("progress", _progress(run), plural(run.nodes, "client") if run.nodes else "")]
-    if accuracy or not loss:
+    if run.metric is not None:
+        shown.append(metric(run, run.metric))
+    elif accuracy or not loss:
         spread = (
             f"clients {percent(accuracy.low)} to {percent(accuracy.high)}, best mean "
             f"{percent(run.best)}"
@@ -54,6 +56,15 @@ def figures(run: RunRecord) -> list[Figure]:
         Figure("time", seconds(run.seconds.get("total")), _pace(run)),
     ]
     return shown
+
+
+def metric(run: RunRecord, name: str) -> Figure:
+    """What stands in the place of accuracy; the others are in its note."""
+    found = dict(run.last.metrics)
+    spread = found.pop(name)
+    note = [f"clients {no_wrap(figure(spread.low))} to {no_wrap(figure(spread.high))}"]
+    note += [f"{other} {no_wrap(figure(of.mean))}" for other, of in found.items()]
+    return Figure(f"test {name}", figure(spread.mean), "; ".join(note))
 
 
 def protection(audit: Audit) -> list[Figure]:
@@ -163,7 +174,9 @@ def comparison(runs: Sequence[RunRecord], names: Sequence[str]) -> Markup:
         tag("tr", tag("th", name, scope="row"), [tag("td", value) for value in values])
         for name, values in differences(runs)
     ]
-    cost = tag("th", f"accuracy against {names[0]}", scope="row")
+    # Runs may be judged by different figures: then what the first is judged by tells.
+    judged = runs[0].metric or "accuracy"
+    cost = tag("th", f"{judged} against {names[0]}", scope="row")
     rows.append(tag("tr", cost, [tag("td", no_wrap(value)) for value in against_first(runs)]))
     # In the order of the run that has most: what the first has not does not come last.
     longest = sorted(columns, key=len, reverse=True)
@@ -191,12 +204,24 @@ def _mark(run: RunRecord) -> Markup | None:
 
 
 def against_first(runs: Sequence[RunRecord]) -> list[str]:
-    """What each run's test accuracy is above or below that of the first: what noise costs, say."""
+    """What each run's test accuracy is above or below that of the first: what noise costs, say.
+
+    Without accuracy, the same of the figure that stands in its place.
+    """
+    name = runs[0].metric
+    if name is not None:
+        spreads = [run.last.metrics.get(name) for run in runs]
+        first = spreads[0].mean
+        return [MISSING if one is None else _signed(one.mean - first) for one in spreads]
     means = [run.last.accuracy.mean if run.last.accuracy else None for run in runs]
     return [
         MISSING if None in (mean, means[0]) else f"{(mean - means[0]) * 100:+.2f} points"
         for mean in means
     ]
+
+
+def _signed(value: float) -> str:
+    return f"{'−' if value < 0 else '+'}{figure(abs(value))}"
 
 
 def differences(runs: Sequence[RunRecord]) -> list[tuple[str, list[str]]]:

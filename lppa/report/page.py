@@ -161,14 +161,19 @@ def _same_graph(one: Graph, other: Graph) -> bool:
 
 
 def partition_figures(runs: Sequence[RunRecord], names: Sequence[str]) -> list[Markup]:
-    """Which client has which classes, once for all runs that share it."""
+    """Which client has which classes, or how much, once for all runs that share it."""
     shown = []
-    for table, who in _shared(runs, names, lambda run: run.partition, lambda a, b: a == b):
+    for (table, labels), who in _shared(runs, names, _partition, lambda a, b: a == b):
         samples = plural(sum(map(sum, table)), "training sample")
         of = f"{who}: " if len(runs) > 1 else ""
-        note = f"{of}{samples} of {plural(len(table[0]), 'class', 'classes')}."
-        shown.append(_figure("Data partition", note, partition_bars(table), None))
+        classes = f" of {plural(len(labels), 'class', 'classes')}" if labels else ""
+        note = f"{of}{samples}{classes}."
+        shown.append(_figure("Data partition", note, partition_bars(table, labels), None))
     return shown
+
+
+def _partition(run: RunRecord) -> tuple[tuple[tuple[int, ...], ...], tuple[str, ...]] | None:
+    return (run.partition, run.labels) if run.partition else None
 
 
 def _shared(

@@ -60,6 +60,8 @@ def read_run(folder: Path) -> RunRecord:
     means = [row.accuracy.mean for row in rows if row.accuracy]
     status = summary.get("status")
     attacks, pictures = read_attacks(files)
+    split_over = mapping(files.json("partition.json"))
+    partition = read_partition(split_over)
     return RunRecord(
         folder=folder,
         name=text(summary.get("name")) or text(about.get("name")) or folder.resolve().name,
@@ -77,7 +79,8 @@ def read_run(folder: Path) -> RunRecord:
         sent=sent_bytes(summary, latest.values()),
         memory=positive(summary.get("memory")),
         graph=graph,
-        partition=read_partition(mapping(files.json("partition.json"))),
+        partition=partition,
+        labels=read_labels(split_over, len(partition[0]) if partition else 0),
         audit=read_audit(files.json("audit.json")),
         attacks=attacks,
         pictures=pictures,
@@ -132,14 +135,13 @@ def read_rows(
 
 def read_row(round: int, combined: dict[str, Any], reports: Sequence[dict[str, Any]]) -> Row:
     """The coordinator's figures, and what only the clients' own reports tell."""
-    accuracy, loss = mapping(combined.get("accuracy")), number(combined.get("loss"))
-    spread = [number(accuracy.get(name)) for name in ("mean", "min", "max")]
+    loss = number(combined.get("loss"))
     of_loss = spread_of(reports, "loss")
     if of_loss is None and loss is not None:
         of_loss = Spread(loss, loss, loss)
     return Row(
         round=round,
-        accuracy=spread_of(reports, "accuracy") if None in spread else Spread(*spread),
+        accuracy=read_spread(combined.get("accuracy")) or spread_of(reports, "accuracy"),
         loss=of_loss,
         consensus=positive(combined.get("consensus")),
         conservation=positive(combined.get("conservation")),
@@ -148,7 +150,23 @@ def read_row(round: int, combined: dict[str, Any], reports: Sequence[dict[str, A
         ratio=positive(combined.get("noise_to_gradient"))
         if combined
         else mean_of(reports, "noise_to_gradient"),
+        metrics=read_metrics(combined, reports),
     )
+
+
+def read_spread(content: Any) -> Spread | None:
+    """A figure as the coordinator has it over all clients."""
+    known = [number(mapping(content).get(name)) for name in ("mean", "min", "max")]
+    return None if None in known else Spread(*known)
+
+
+def read_metrics(combined: dict[str, Any], reports: Sequence[dict[str, Any]]) -> dict[str, Spread]:
+    """What else the models are judged by, by name."""
+    told = mapping(combined.get("metrics"))
+    of_clients = [mapping(report.get("metrics")) for report in reports]
+    names = dict.fromkeys([*told, *(name for one in of_clients for name in one)])
+    found = {name: read_spread(told.get(name)) or spread_of(of_clients, name) for name in names}
+    return {name: spread for name, spread in found.items() if spread is not None}
 
 
 def spread_of(reports: Sequence[dict[str, Any]], name: str) -> Spread | None:
@@ -234,3 +252,11 @@ def read_partition(content: dict[str, Any]) -> tuple[tuple[int, ...], ...] | Non
     if not classes or not any(map(any, table)):
         return None
     return tuple(tuple(row + [0] * (classes - len(row))) for row in table)
+
+
+def read_labels(content: dict[str, Any], classes: int) -> tuple[str, ...]:
+    """The names of so many classes, their numbers if they have none; nothing in regression."""
+    if content.get("classes") == 0:
+        return ()
+    names = texts(content.get("names"))
+    return names if len(names) == classes else tuple(map(str, range(classes)))

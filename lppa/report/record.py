@@ -44,6 +44,7 @@ class Row:
     gradient: Spread | None = None  # norms
     noise: Spread | None = None
     ratio: float | None = None  # noise to gradient
+    metrics: Mapping[str, Spread] = field(default_factory=dict)  # what else it is judged by
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,8 @@ class RunRecord:
     sent: Mapping[str, float] = field(default_factory=dict)
     memory: float | None = None
     graph: Graph | None = None
-    partition: tuple[tuple[int, ...], ...] | None = None
+    partition: tuple[tuple[int, ...], ...] | None = None  # samples by client and class
+    labels: tuple[str, ...] = ()  # the classes; none in regression
     audit: Audit | None = None
     attacks: tuple[Attack, ...] = ()
     pictures: tuple[tuple[str, bytes], ...] = ()  # of the attacks, that belong to no single one
@@ -185,7 +187,12 @@ class RunRecord:
     @property
     def classes(self) -> int | None:
         """How many labels the data has."""
-        return len(self.partition[0]) if self.partition else None
+        return len(self.labels) or None
+
+    @property
+    def metric(self) -> str | None:
+        """What stands in the place of accuracy where there is none: the first of the metrics."""
+        return None if self.last.accuracy else next(iter(self.last.metrics), None)
 
     @property
     def over(self) -> bool:

@@ -87,6 +87,9 @@ def scalars(row: Mapping[str, Any], seconds: Mapping[int, Mapping[str, Any]]) ->
     accuracy = mapping(row.get("accuracy"))
     found = {f"accuracy/{name}": number(accuracy.get(name)) for name in ("mean", "min", "max")}
     found |= {name: number(row.get(name)) for name in PLAIN}
+    for metric, spread in mapping(row.get("metrics")).items():
+        ends = ("mean", "min", "max")
+        found |= {f"{metric}/{name}": number(mapping(spread).get(name)) for name in ends}
     for phase in PHASES if seconds else ():
         spent = [number(of.get(phase)) or 0.0 for of in seconds.values()]
         found[f"seconds/{phase}"] = sum(spent) / len(spent)

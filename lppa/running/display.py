@@ -47,7 +47,7 @@ class Lines(Warnings):
 
 
 class Live(Silent):
-    """A bar on a terminal: rounds, accuracy, loss and nodes alive."""
+    """A bar on a terminal: rounds, accuracy or what stands for it, loss and nodes alive."""
 
     def __init__(self, rounds: int) -> None:
         super().__init__(rounds)
@@ -104,8 +104,18 @@ def in_words(row: dict[str, Any]) -> str:
         words.append(
             f"accuracy {accuracy['mean']:.1%} ({accuracy['min']:.1%}–{accuracy['max']:.1%})"
         )
+    else:
+        # The first that a problem is judged by takes its place.
+        for name, found in list(known_metrics(row).items())[:1]:
+            least, most = (f"{found[end]:.4g}" for end in ("min", "max"))
+            words.append(f"{name} {found['mean']:.4g} ({least}–{most})")
     words.append("loss –" if loss is None else f"loss {loss:.4g}")
     return "  ".join(words)
+
+
+def known_metrics(row: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """What else a problem is judged by, where all clients could tell."""
+    return {name: found for name, found in row.get("metrics", {}).items() if found is not None}
 
 
 def print_results(summary: dict[str, Any], folder: str) -> None:
@@ -134,6 +144,10 @@ def result_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("test accuracy, mean over clients", f"{accuracy['mean']:.2%}"))
         rows.append(("  worst and best client", f"{accuracy['min']:.2%}, {accuracy['max']:.2%}"))
         rows.append(("  best mean in any round", f"{accuracy['best']:.2%}"))
+    for name, found in known_metrics(summary).items():
+        rows.append((f"test {name}, mean over clients", f"{found['mean']:.4g}"))
+        ends = f"{found['min']:.4g}, {found['max']:.4g}"
+        rows.append(("  least and greatest of a client", ends))
     for name, key in (
         ("loss", "loss"),
         ("consensus distance", "consensus"),

@@ -6,7 +6,7 @@ brings itself is also measured, since no table knows it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,12 +40,13 @@ class Facts:
     labels: tuple[tuple[int, ...], ...] | None = None
     network: Network | None = None
     averages: int = 0
+    names: tuple[str, ...] = ()
 
-    def partition(self) -> dict[str, Any] | None:
-        """The content of partition.json."""
-        if self.labels is None:
-            return None
-        return {"classes": self.classes, "labels": [list(counts) for counts in self.labels]}
+    def partition(self) -> dict[str, Any]:
+        """The content of partition.json; without classes it says how many rows each client has."""
+        names = {"names": list(self.names)} if self.names else {}
+        counts = self.labels or tuple((rows,) for rows in self.rows)
+        return {"classes": self.classes, "labels": [list(some) for some in counts], **names}
 
 
 def look(settings: Settings, nodes: int, seed: int, problem: Problem | None = None) -> Facts | None:
@@ -61,7 +62,7 @@ def _shipped(settings: Settings, nodes: int, seed: int) -> Facts:
     # Imported late: runs without data do not need it.
     from lppa.node import datasets
 
-    dataset = datasets.load_dataset(settings.dataset, settings.data_dir)
+    dataset = datasets.chosen_dataset(settings)
     shares = datasets.split(settings.partition, dataset.train.y, nodes, derive(seed, "partition"))
     if settings.model in ("cnn", "lenet") and len(dataset.shape) != 3:
         raise WrongUse(f"--model {settings.model} needs images; for {settings.dataset} use mlp")
@@ -72,11 +73,15 @@ def _measured(settings: Settings, nodes: int, seed: int, problem: Problem | None
     """Builds the clients' learners as they will be, and looks at a few examples of each."""
     import torch
 
+    from lppa.node.datasets import chosen_dataset
     from lppa.node.datasets.own import labels_of
     from lppa.node.learner import make_learner, shares, shipped_problem
 
     torch.set_num_threads(1)
-    problem = problem or shipped_problem(settings, derive(seed, "init"))
+    names: tuple[str, ...] = ()
+    if problem is None:
+        problem = shipped_problem(settings, derive(seed, "init"))
+        names = tuple(chosen_dataset(settings).names or ())
     parts = shares(problem, settings.partition, nodes, seed)
     learner = make_learner(settings, 0, nodes, seed, torch.device("cpu"), problem)
     theta = learner.start()
@@ -94,12 +99,10 @@ def _measured(settings: Settings, nodes: int, seed: int, problem: Problem | None
     if any(some is None for some in labels):
         return Facts(tuple(rows), network=network, averages=averages)
     known = [some[part.rows] for some, part in zip(labels, parts, strict=True)]
-    return _counted(rows, known, network, averages)
+    return replace(_counted(rows, known), network=network, averages=averages, names=names)
 
 
-def _counted(
-    rows: list[int], labels: list[np.ndarray], network: Network | None = None, averages: int = 0
-) -> Facts:
+def _counted(rows: list[int], labels: list[np.ndarray]) -> Facts:
     classes = 1 + max(int(some.max()) for some in labels)
     counts = tuple(tuple(np.bincount(some, minlength=classes).tolist()) for some in labels)
-    return Facts(tuple(rows), classes, counts, network, averages)
+    return Facts(tuple(rows), classes, counts)

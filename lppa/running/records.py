@@ -47,7 +47,7 @@ class Records:
         self.rows = rows or settings.batch
         self.before = before_a_run(settings, blueprint.nodes, rows, blueprint.network)
         self._audit(blueprint, self.before)
-        if facts is not None and facts.labels is not None:
+        if facts is not None:
             self.directory.record("partition.json", facts.partition())
         if facts is not None and facts.averages:
             self.listener.say(

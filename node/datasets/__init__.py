@@ -1,6 +1,6 @@
 """The private data of a client: loaders, and the ways to split a data set over clients."""
 
-from lppa.node.datasets.load import Description, describe, load_dataset
+from lppa.node.datasets.load import Description, chosen_dataset, describe, load_dataset
 from lppa.node.datasets.partition import Partition, label_counts, parse_partition, split
 from lppa.node.datasets.samples import Dataset, Samples, SparseSamples
 
@@ -10,6 +10,7 @@ __all__ = [
     "Partition",
     "Samples",
     "SparseSamples",
+    "chosen_dataset",
     "describe",
     "label_counts",
     "load_dataset",

@@ -61,14 +61,17 @@ class Entry:
         return _root() / f"{self.name}-{self.place}.lock"
 
 
-def entry_for(name: str, where: Path, sources: Sequence[Path]) -> Entry:
-    """The entry of the data set `name` in the folder or file `where`, as its files are now."""
+def entry_for(name: str, where: Path, sources: Sequence[Path], what: str = "") -> Entry:
+    """The entry of the data set `name` in the folder or file `where`, as its files are now.
+
+    `what` tells data sets apart that are made of the same files.
+    """
     state = []
     # Resolved, so that a relative path and an absolute one lead to the same entry.
     for source in sorted(path.resolve() for path in sources):
         stat = source.stat()
         state.append((str(source), stat.st_size, stat.st_mtime_ns))
-    return Entry(name, _digest(str(where.resolve())), _digest(repr(state)))
+    return Entry(name, _digest(f"{where.resolve()}{what}"), _digest(repr(state)))
 
 
 def open_prepared(entry: Entry) -> Prepared | None:

@@ -14,36 +14,59 @@ import numpy as np
 
 from lppa.node.datasets.cache import Entry, Prepared, entry_for, load_or_prepare, only_one
 from lppa.node.datasets.catalogue import CATALOGUE, Source
+from lppa.node.datasets.csv_tables import prepare_csv
 from lppa.node.datasets.fetch import fetch
 from lppa.node.datasets.files import FoundFile, data_folder
 from lppa.node.datasets.npz import prepare_npz
 from lppa.node.datasets.samples import Dataset, Samples, SparseSamples
 from lppa.protocol.errors import WrongUse
+from lppa.protocol.settings import Settings
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a model needs to know of a data set: the shape of one input, the number of classes."""
+    """What a model needs to know of a data set: the shape of one input, the number of classes.
+
+    No classes means regression.
+    """
 
     shape: tuple[int, ...]
     classes: int
 
 
+def chosen_dataset(settings: Settings) -> Dataset:
+    """The data set that the settings name."""
+    return load_dataset(
+        settings.dataset,
+        settings.data_dir,
+        normalize=settings.normalize,
+        target=settings.target,
+        task=settings.task,
+    )
+
+
 def load_dataset(
-    name: str, data_dir: str | Path | None = None, *, normalize: bool = False
+    name: str,
+    data_dir: str | Path | None = None,
+    *,
+    normalize: bool = False,
+    target: str | None = None,
+    task: str = "auto",
 ) -> Dataset:
-    """The data set called `name`, or the user's own in the file `name` if that ends in .npz.
+    """The data set called `name`, or the user's own in the file `name`, a .npz or a .csv.
+
+    Of a .csv `target` is the column that is to be predicted, and `task` what it is.
 
     Raw files are looked for below `data_dir` (default: $LPPA_DATA, else a folder of this user)
-    and downloaded if they are not there. `normalize` shifts and scales images, and columns of a
-    .npz, to the training part's mean 0 and deviation 1; the named tables are prepared that way
-    already. Sparse rows keep their zeros: rcv1's, of length 1, are scaled so that the values that
-    are there have a mean square of 1.
+    and downloaded if they are not there. `normalize` shifts and scales images, and columns of
+    own tables, to the training part's mean 0 and deviation 1; the named tables are prepared that
+    way already. Sparse rows keep their zeros: rcv1's, of length 1, are scaled so that the values
+    that are there have a mean square of 1.
     """
-    if is_npz(name):
-        return _dataset(name, _prepared_npz(Path(name).expanduser()), None, normalize)
+    if is_own(name):
+        return _dataset(name, _prepared_own(Path(name).expanduser(), target, task), None, normalize)
     source = source_of(name)
     folder = data_folder(data_dir)
     found = find_files(source, folder)
@@ -54,18 +77,20 @@ def load_dataset(
     return _dataset(name, prepared, source, normalize)
 
 
-def describe(name: str, data_dir: str | Path | None = None) -> Description:
+def describe(
+    name: str, data_dir: str | Path | None = None, *, target: str | None = None, task: str = "auto"
+) -> Description:
     """Shape and classes, without reading anything where the name alone tells them."""
-    if is_npz(name):
-        dataset = load_dataset(name, data_dir)
+    if is_own(name):
+        dataset = load_dataset(name, data_dir, target=target, task=task)
         return Description(dataset.shape, dataset.classes)
     source = source_of(name)
     return Description(source.shape, source.classes)
 
 
-def is_npz(name: str) -> bool:
+def is_own(name: str) -> bool:
     """Whether a data set's name is the path of a user's own file."""
-    return name.endswith(".npz")
+    return name.endswith((".npz", ".csv"))
 
 
 def source_of(name: str) -> Source:
@@ -73,7 +98,7 @@ def source_of(name: str) -> Source:
     if name not in CATALOGUE:
         raise WrongUse(
             f"unknown data set {name!r}: use one of {', '.join(CATALOGUE)}, or the path of a "
-            ".npz file"
+            ".npz or a .csv file"
         )
     return CATALOGUE[name]
 
@@ -97,9 +122,12 @@ def cache_entry(source: Source, folder: Path, found: Mapping[str, FoundFile]) ->
     return entry_for(source.name, where, [file.path for file in found.values()])
 
 
-def _prepared_npz(path: Path) -> Prepared:
+def _prepared_own(path: Path, target: str | None, task: str) -> Prepared:
     if not path.is_file():
         raise WrongUse(f"{path}: no such file")
+    if path.suffix == ".csv":
+        entry = entry_for("csv", path, [path], repr((target, task)))
+        return load_or_prepare(entry, lambda: prepare_csv(path, target, task))
     return load_or_prepare(entry_for("npz", path, [path]), lambda: prepare_npz(path))
 
 
@@ -107,7 +135,10 @@ def _dataset(name: str, prepared: Prepared, source: Source | None, normalize: bo
     facts = prepared.facts
     train, test = (_samples(prepared, part, source, normalize) for part in ("train", "test"))
     if source is None:
-        return Dataset(name, train, test, tuple(facts["shape"]), facts["classes"])
+        for warning in facts.get("warnings", ()):
+            log.warning("%s: %s", name, warning)
+        names = tuple(facts.get("names", ()))
+        return Dataset(name, train, test, tuple(facts["shape"]), facts["classes"], names)
     rows = (len(train), len(test))
     if rows != source.rows:
         log.warning(
@@ -129,7 +160,9 @@ def _samples(
         scale = _sparse_scale(arrays["data_train"]) if normalize else 1.0
         return SparseSamples(*csr, y, source.shape[0], scale)
     mean, std = (arrays.get(name) if normalize else None for name in ("mean", "std"))
-    return Samples(arrays[f"x_{part}"], y, prepared.facts.get("scale", 1.0), mean, std)
+    facts = prepared.facts
+    of_targets = (facts.get("y_mean", 0.0), facts.get("y_std", 1.0))
+    return Samples(arrays[f"x_{part}"], y, facts.get("scale", 1.0), mean, std, *of_targets)
 
 
 def _sparse_scale(values: np.ndarray) -> float:

@@ -2,7 +2,8 @@
 
 x has one row per sample. Rows of two dimensions are images of one channel, of three (channels,
 height, width), or (height, width, channels) where only the last size is 1 or 3; bytes are pixels
-and scaled to [0, 1], everything else is used as it is. y counts classes from 0.
+and scaled to [0, 1], everything else is used as it is. y counts classes from 0, or holds floating
+numbers that a model is to come close to (regression).
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import zipfile
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from lppa.node.datasets.cache import Prepared
+from lppa.node.datasets.csv_tables import LARGEST, target_facts
 from lppa.node.datasets.images import WHITE, channel_statistics
 from lppa.protocol.errors import WrongUse
 
@@ -25,9 +28,10 @@ LARGEST_LABEL = np.iinfo(np.uint16).max
 def prepare_npz(path: Path) -> Prepared:
     """The four arrays, checked."""
     arrays = _read(path)
+    targets = _numbers if arrays["y_train"].dtype.kind == "f" else _labels
     for part in ("train", "test"):
         arrays[f"x_{part}"] = _inputs(arrays[f"x_{part}"], f"{path}: x_{part}")
-        arrays[f"y_{part}"] = _labels(arrays[f"y_{part}"], f"{path}: y_{part}")
+        arrays[f"y_{part}"] = targets(arrays[f"y_{part}"], f"{path}: y_{part}")
         rows, labels = len(arrays[f"x_{part}"]), len(arrays[f"y_{part}"])
         if rows != labels:
             raise WrongUse(f"{path}: x_{part} has {rows:,} rows, y_{part} has {labels:,} labels")
@@ -37,6 +41,14 @@ def prepare_npz(path: Path) -> Prepared:
             f"{path}: rows of x_test are {x_test.dtype} {x_test.shape[1:]}, of x_train "
             f"{x_train.dtype} {x_train.shape[1:]}"
         )
+    scale = WHITE if x_train.dtype == np.uint8 else 1.0
+    about = _regression if targets is _numbers else _classes
+    facts = {"scale": scale, "shape": list(x_train.shape[1:]), **about(arrays, path)}
+    return Prepared(arrays | _statistics(x_train, scale), facts)
+
+
+def _classes(arrays: dict[str, np.ndarray], path: Path) -> dict[str, Any]:
+    """How many classes there are; all must be known from training."""
     classes = int(arrays["y_train"].max()) + 1
     if arrays["y_test"].max() >= classes:
         raise WrongUse(
@@ -45,9 +57,15 @@ def prepare_npz(path: Path) -> Prepared:
         )
     if classes < 2:
         raise WrongUse(f"{path}: y_train has one class only, nothing to learn")
-    scale = WHITE if x_train.dtype == np.uint8 else 1.0
-    facts = {"scale": scale, "classes": classes, "shape": list(x_train.shape[1:])}
-    return Prepared(arrays | _statistics(x_train, scale), facts)
+    return {"classes": classes}
+
+
+def _regression(arrays: dict[str, np.ndarray], path: Path) -> dict[str, Any]:
+    """No classes, and by what targets are shifted and scaled."""
+    y = arrays["y_train"]
+    if (y == y[0]).all():
+        raise WrongUse(f"{path}: y_train has one value only, nothing to learn")
+    return {"classes": 0, **target_facts(y)}
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
@@ -120,6 +138,18 @@ def _labels(y: np.ndarray, where: str) -> np.ndarray:
             f"(0 to {LARGEST_LABEL:,})"
         )
     return y.astype(np.uint16)
+
+
+def _numbers(y: np.ndarray, where: str) -> np.ndarray:
+    if y.dtype.kind not in "biuf":
+        raise WrongUse(f"{where} holds {y.dtype}, not numbers")
+    if y.ndim != 1 or not len(y):
+        raise WrongUse(f"{where} has shape {y.shape}: expected one number per sample")
+    y = y.astype(np.float64)
+    wrong = np.flatnonzero(~(np.abs(y) <= LARGEST))  # NaN is among them
+    if len(wrong):
+        raise WrongUse(f"{where}: {y[wrong[0]]} of sample {wrong[0]} is no number to learn")
+    return y
 
 
 def _statistics(x: np.ndarray, scale: float) -> dict[str, np.ndarray]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import default_collate
 
-from lppa.node.datasets.samples import Samples, SparseSamples
+from lppa.node.datasets.samples import Samples, SparseSamples, is_classes
 from lppa.protocol.errors import WrongUse
 
 
@@ -86,7 +86,7 @@ def as_rows(data: Any, what: str) -> Rows:
 def labels_of(rows: Rows) -> np.ndarray | None:
     """The class of every row, None where there are none."""
     if isinstance(rows, Samples | SparseSamples):
-        return rows.y
+        return rows.y if is_classes(rows.y) else None
     return rows.labels()
 
 

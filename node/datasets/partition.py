@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lppa.node.datasets.samples import is_classes
 from lppa.protocol.errors import WrongUse
 
 ENOUGH_SAMPLES = 10
@@ -65,6 +66,11 @@ def split(spec: str, labels: np.ndarray, clients: int, seed: int) -> list[np.nda
     """
     partition = parse_partition(spec)
     labels = np.asarray(labels)
+    if partition.kind in ("dirichlet", "classes") and not is_classes(labels):
+        raise WrongUse(
+            f"--partition {spec} shares out classes, and the targets here are numbers "
+            "(regression): use iid or quantity:ALPHA"
+        )
     if clients < 1:
         raise WrongUse(f"{clients} clients: there must be at least 1")
     if clients > len(labels):

@@ -17,12 +17,18 @@ if TYPE_CHECKING:
     import torch
 
 
+def is_classes(targets: np.ndarray) -> bool:
+    """Whether targets are classes, and not numbers to come close to."""
+    return targets.dtype.kind in "biu"
+
+
 @dataclass(frozen=True)
 class Samples:
-    """Dense inputs and integer labels, row by row; arrays may be memory-mapped and shared.
+    """Dense inputs and targets, row by row; arrays may be memory-mapped and shared.
 
     A batch is x / scale, then (that - mean) / std where these are given. The arrays stay as they
-    are stored (pixels as bytes), so that only a batch at a time takes the room of floats.
+    are stored (pixels as bytes), so that only a batch at a time takes the room of floats. Whole
+    numbers as targets are classes; others are given out as (y - y_mean) / y_std.
     """
 
     x: np.ndarray
@@ -30,6 +36,8 @@ class Samples:
     scale: float = 1.0
     mean: np.ndarray | None = None
     std: np.ndarray | None = None
+    y_mean: float = 0.0
+    y_std: float = 1.0
 
     def __len__(self) -> int:
         return len(self.y)
@@ -38,13 +46,24 @@ class Samples:
         """The rows as one batch, in the given floating type."""
         import torch
 
-        x = torch.from_numpy(self.x[rows]).to(dtype)
+        kept = self.x[rows]
+        # Stored as float64 is what may differ in digits that float32 has not, such as dates in
+        # seconds: they are there until the mean is gone.
+        inner = torch.float64 if kept.dtype == np.float64 else dtype
+        x = torch.from_numpy(kept).to(inner)
         if self.scale != 1.0:
             x = x.div_(self.scale)
         if self.mean is not None and self.std is not None:
-            x = x.sub_(torch.tensor(self.mean, dtype=dtype))
-            x = x.div_(torch.tensor(self.std, dtype=dtype))
-        return x, torch.from_numpy(self.y[rows].astype(np.int64))
+            x = x.sub_(torch.tensor(self.mean, dtype=inner))
+            x = x.div_(torch.tensor(self.std, dtype=inner))
+        return x.to(dtype), self._targets(rows, dtype)
+
+    def _targets(self, rows: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
+        import torch
+
+        if not is_classes(self.y):
+            return torch.from_numpy((self.y[rows] - self.y_mean) / self.y_std).to(dtype)
+        return torch.from_numpy(self.y[rows].astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -89,10 +108,15 @@ class SparseSamples:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A training part, a test part, the shape of one input and the number of classes."""
+    """A training part, a test part, the shape of one input and the number of classes.
+
+    No classes means regression: targets are numbers. `names` are those of the classes, where they
+    have any but their numbers.
+    """
 
     name: str
     train: Samples | SparseSamples
     test: Samples | SparseSamples
     shape: tuple[int, ...]
     classes: int
+    names: tuple[str, ...] = ()

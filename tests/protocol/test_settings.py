@@ -52,7 +52,8 @@ def test_a_wrong_value_names_the_option(name, value):
         make_settings({name: value})
 
 
-NONSENSE = [f.name for f in fields(Settings) if f.name not in ("data_dir", "topology")]
+ANY_TEXT = ("data_dir", "topology", "target")  # what is wrong with them only files tell
+NONSENSE = [f.name for f in fields(Settings) if f.name not in ANY_TEXT]
 
 
 @pytest.mark.parametrize("name", NONSENSE)
@@ -70,7 +71,7 @@ def test_a_refusal_says_what_is_allowed_in_one_plain_sentence(name):
 @pytest.mark.parametrize(
     ("name", "allowed"),
     [
-        ("dataset", ["digits", "covtype", "quadratic", "quadratic-shared", "some.npz"]),
+        ("dataset", ["digits", "covtype", "quadratic", "quadratic-shared", "some.npz", "some.csv"]),
         ("partition", ["iid", "quantity:0.5", "dirichlet:0.1", "classes:2"]),
         ("device", ["auto", "cpu", "cuda", "cuda:1"]),
     ],
@@ -94,6 +95,15 @@ def test_data_set_and_model_follow_from_each_other():
     assert make_settings({"dataset": "quadratic-shared"}).model == "quadratic"
     with pytest.raises(WrongUse, match="does not go with"):
         make_settings({"dataset": "digits", "model": "quadratic"})
+
+
+@pytest.mark.parametrize("given", [{"target": "price"}, {"task": "regression"}])
+def test_what_is_for_tables_is_refused_for_other_data(given):
+    (name,) = given
+    assert getattr(make_settings({"dataset": "a.csv", **given}), name) == given[name]
+    for other in ("digits", "a.npz", "quadratic"):
+        with pytest.raises(WrongUse, match=rf"--{name} .*\.csv file, and --dataset is {other}"):
+            make_settings({"dataset": other, **given})
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -35,6 +35,8 @@ def contents(folder):
         ("lppa run --rounds 0", "--rounds"),
         ("lppa run --lr nan", "--lr"),
         ("lppa run --dataset quadratic --model cnn", "--model cnn"),
+        ("lppa run --dataset gone.csv --target price", r"gone\.csv: no such file"),
+        ("lppa run --target price", "--target names a column of a .csv file"),
         ("lppa run --topology hypercube", "unknown topology hypercube"),
         ("lppa run --topology gone.json", "gone.json"),
         ("lppa run --config gone.toml", "gone.toml"),

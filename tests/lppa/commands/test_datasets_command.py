@@ -139,3 +139,19 @@ def test_more_clients_than_samples_is_wrong_use(own):
 @pytest.mark.parametrize("command", [datasets, partition, datasets.commands["fetch"]])
 def test_help_shows_an_example(command):
     assert "Example:\n    lppa " in run(command, "--help").stdout
+
+
+def test_a_table_is_split_by_the_names_of_its_classes_or_by_rows(tmp_path):
+    path = tmp_path / "own.csv"
+    rows = [f"{k},{k + 0.5},{'pear' if k % 2 else 'apple'}" for k in range(50)]
+    path.write_text("\n".join(["a,b,fruit", *rows]))
+    kinds = run(partition, path, "classes:1", "-n", 2, "--target", "fruit", "--json")
+    document = json.loads(kinds.stdout)
+    assert document["labels"] == ["apple", "pear"]
+    assert sum(document["sizes"]) == 40
+    numbers = run(partition, path, "iid", "-n", 2, "--target", "b", "--json")
+    document = json.loads(numbers.stdout)
+    assert (document["labels"], document["counts"]) == (["rows"], [[20], [20]])
+    assert "apple" in run(partition, path, "iid", "--target", "fruit").stdout
+    assert "shares out classes" in refusal(partition, path, "classes:1", "--target", "b")
+    assert "one of: a, b, fruit" in refusal(partition, path, "iid")

@@ -87,4 +87,5 @@ def test_a_file_may_say_how_many_nodes_there_are_and_the_command_line_wins(tmp_p
 
 def test_a_users_own_file_is_found_from_any_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert settings_of("--dataset", "own.npz")["dataset"] == str(tmp_path / "own.npz")
+    for name in ("own.npz", "own.csv"):
+        assert settings_of("--dataset", name)["dataset"] == str(tmp_path / name)

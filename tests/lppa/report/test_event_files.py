@@ -24,6 +24,20 @@ def read(folder):
     }
 
 
+def test_other_metrics_are_there_by_their_names(made_up, tmp_path):
+    writer = EventWriter(tmp_path / "events")
+    metrics = {"rmse": {"mean": 2.0, "min": 1.0, "max": 3.0}, "r2": None}
+    writer.row({**made_up().row(5), "accuracy": None, "metrics": metrics})
+    writer.close()
+    known = read(tmp_path / "events")
+    assert [known[f"rmse/{end}"] for end in ("min", "mean", "max")] == [
+        [(5, 1.0)],
+        [(5, 2.0)],
+        [(5, 3.0)],
+    ]
+    assert not [name for name in known if name.startswith(("r2", "accuracy"))]
+
+
 def test_every_figure_of_a_run_is_there_by_round_while_it_goes_on(made_up, tmp_path):
     run = made_up()
     writer = EventWriter(tmp_path / "events")

@@ -154,6 +154,18 @@ def test_the_page_loads_from_disk_with_all_that_belongs_on_it(chromium, pages, w
         assert written >= 13, words
 
 
+@pytest.mark.parametrize("width", [360, 1200])
+def test_a_run_without_accuracy_fits_as_well(chromium, made_up, tmp_path, width):
+    runs = made_up("one").regression(), made_up("two", nodes=40).regression()
+    for name, shown in (("single", runs[:1]), ("both", runs)):
+        write_page([read_run(run.folder) for run in shown], tmp_path / f"{name}.html")
+        show(chromium, (tmp_path / f"{name}.html").as_uri(), width)
+        assert chromium.get_log("browser") == []
+        assert chromium.execute_script("return document.documentElement.scrollWidth") <= width
+        assert chromium.execute_script(OVERLAPS) == []
+        assert chromium.execute_script(CUT_OFF) == []
+
+
 # Each box that may scroll: what it hides, and how wide the fade is that shows it.
 BOXES = """
 return [...document.querySelectorAll(".wide")].filter(e => e.clientWidth).map(e =>

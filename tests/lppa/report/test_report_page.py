@@ -309,6 +309,45 @@ def test_a_run_without_accuracy_shows_its_loss(made_up):
     assert "Test loss" in charts
 
 
+def test_the_first_metric_stands_in_the_place_of_accuracy_where_there_is_none(made_up):
+    page = page_of(made_up().regression())
+    assert {"Test rmse", "Test r2", "Test loss", "Data partition"} <= set(page.charts())
+    assert "Test accuracy" not in page.charts()
+    text = re.sub(r"\s+", " ", page.text)
+    assert "test rmse 16,667 clients 16,567 to 16,767; r2 0.15" in text
+    assert "90 training samples." in text
+    assert "accuracy" not in text.partition("What a curious client")[0]
+
+
+def test_metrics_of_a_run_that_goes_on_come_from_its_clients(made_up):
+    run = made_up().begin()
+    reports = [{**run.report(n, 5), "accuracy": None, "metrics": {"mae": n}} for n in range(3)]
+    run.lines("metrics.jsonl", reports)
+    assert "Test mae" in page_of(run).charts()
+    assert "clients 0 to 2" in page_of(run).text.replace("\u00a0", " ")
+
+
+def test_what_another_setting_costs_is_told_of_the_metric_too(made_up):
+    runs = made_up("plain").regression(), made_up("other").regression(-667.0)
+    text = re.sub(r"\s+", " ", page_of(*runs).text)
+    assert "rmse against plain +0 −667" in text
+    # A run that is judged by something else has no such figure.
+    text = re.sub(r"\s+", " ", page_of(runs[0], made_up("classes").whole()).text)
+    assert "rmse against plain +0 –" in text
+
+
+def test_classes_that_have_names_are_shown_by_them(made_up):
+    run = made_up().whole()
+    partition = json.loads((run.folder / "partition.json").read_text())
+    run.json("partition.json", {**partition, "names": ["oak", "ash", "elm"]})
+    labels = {a["data-chart"]: a["aria-label"] for a in page_of(run).all("svg")}
+    assert "client 0: oak 10 samples, elm 5 samples" in labels["Data partition"]
+    # What does not fit the table is not believed.
+    run.json("partition.json", {**partition, "names": ["oak"]})
+    labels = {a["data-chart"]: a["aria-label"] for a in page_of(run).all("svg")}
+    assert "client 0: 0 10 samples, 2 5 samples" in labels["Data partition"]
+
+
 @pytest.fixture
 def huge(made_up):
     """256 clients on a full graph, each with ten classes, and a long history."""

@@ -90,6 +90,19 @@ def test_normalising_uses_the_training_part_per_column_or_channel(own, shape):
     assert float(shifted.mean()) > 3
 
 
+def test_floating_targets_are_numbers_to_come_close_to(own):
+    write(own, y_train=np.arange(10) / 4, y_test=np.arange(4))
+    dataset = load_dataset(str(own))
+    assert dataset.classes == describe(str(own)).classes == 0
+    _, y = dataset.train.take(np.arange(10), torch.float64)
+    assert y.dtype == torch.float64
+    assert abs(float(y.mean())) < 1e-12
+    assert abs(float(y.std(unbiased=False)) - 1) < 1e-12
+    # The test part by the same measure.
+    _, tested = dataset.test.take(np.array([1]), torch.float64)
+    assert float(tested[0]) == pytest.approx(float(y[4]))
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
@@ -98,7 +111,11 @@ def test_normalising_uses_the_training_part_per_column_or_channel(own, shape):
         ({"y_train": np.zeros(9, int)}, "x_train has 10 rows, y_train has 9 labels"),
         ({"y_train": np.array([0, -1] * 5)}, "label -1 of sample 1 is out of range"),
         ({"y_train": np.array([0, 10**7] * 5)}, "label 10000000 of sample 1 is out of range"),
-        ({"y_train": np.array([0.0, 1.0] * 5)}, "labels must be whole numbers"),
+        ({"y_test": np.array([0.0, 1.0] * 2)}, "labels must be whole numbers"),
+        ({"y_train": np.array(["a", "b"] * 5)}, "labels must be whole numbers"),
+        ({"y_train": np.array([0.5, np.nan] * 5)}, "nan of sample 1 is no number to learn"),
+        ({"y_train": np.full(10, 0.5)}, "one value only"),
+        ({"y_train": np.zeros((10, 1))}, "one number per sample"),
         ({"y_train": np.zeros((10, 1), int)}, "one label per sample"),
         ({"y_train": np.zeros(10, int), "y_test": np.zeros(4, int)}, "one class only"),
         ({"y_test": np.array([0, 1, 2, 0])}, "label 2 of y_test is out of range"),
