@@ -262,7 +262,10 @@ def shares(problem: Problem, spec: str, nodes: int, seed: int) -> list[Part]:
     kind = spec.partition(":")[0]
     labels = labels_of(data) if kind in ("dirichlet", "classes") else np.zeros(len(data), int)
     if labels is None:
-        raise WrongUse(f"--partition {spec} needs classes, and these targets are none")
+        raise WrongUse(
+            f"--partition {spec} shares out classes, and these targets are numbers (regression): "
+            "use iid or quantity:ALPHA"
+        )
     return [Part(data, rows) for rows in split(spec, labels, nodes, derive(seed, "partition"))]
 
 

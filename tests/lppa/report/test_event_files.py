@@ -28,7 +28,7 @@ def test_other_metrics_are_there_by_their_names(made_up, tmp_path):
     writer = EventWriter(tmp_path / "events")
     metrics = {"rmse": {"mean": 2.0, "min": 1.0, "max": 3.0}, "r2": None}
     writer.row({**made_up().row(5), "accuracy": None, "metrics": metrics})
-    writer.close()
+    writer.close({})
     known = read(tmp_path / "events")
     assert [known[f"rmse/{end}"] for end in ("min", "mean", "max")] == [
         [(5, 1.0)],
