@@ -80,12 +80,13 @@ def _separator(first: Sequence[str]) -> str:
     return max(SEPARATORS, key=fit)
 
 
-def _reader(lines: Iterable[str], separator: str) -> Any:
-    return csv.reader(lines, delimiter=separator, skipinitialspace=True)
+def _reader(lines: Iterable[str], separator: str, strict: bool = False) -> Any:
+    return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=strict)
 
 
 def _checked(path: Path, lines: Iterable[str], separator: str) -> Text:
-    reader = _reader(lines, separator)
+    # Strict: else a quote that is never closed makes one value of all rows below it.
+    reader = _reader(lines, separator, strict=True)
     rows, began, names = [], [], None
     first = 1  # a row in quotes may go over several lines
     try:
@@ -104,7 +105,8 @@ def _checked(path: Path, lines: Iterable[str], separator: str) -> Text:
                 began.append(first)
             first = reader.line_num + 1
     except csv.Error as error:
-        raise WrongUse(f"{path}, line {first}: {error}") from None
+        fault = "a quote is never closed" if "end of data" in str(error) else error
+        raise WrongUse(f"{path}, line {first}: {fault}") from None
     if names is None:
         raise WrongUse(f"{path}: empty; the first line must be the names of the columns")
     if not rows:

@@ -223,7 +223,7 @@ def test_semicolons_bring_decimal_commas(table):
 
 
 def test_quotes_blank_lines_and_spaces_are_no_trouble(table):
-    table.write_text('a b, "c, d" ,y\r\n\r\n1, "x, z",0\r\n2,"x\nw",1\r\n\r\n3 ,"x, z", 0\r\n')
+    table.write_text('a b, "c, d",y\r\n\r\n1, "x, z",0\r\n2,"x\nw",1\r\n\r\n3 ,"x, z", 0\r\n')
     found = prepare_csv(table, " a  b ", "auto")
     assert found.facts["names"] == ["1", "2", "3"]
     assert len(found.arrays["x_train"]) == 2
@@ -242,6 +242,8 @@ def test_quotes_blank_lines_and_spaces_are_no_trouble(table):
         ('a,b\n"1\n\n",2\n3,4,5\n', "a", "line 5: 3 values, and the header has 2"),
         ("a,b\n1,2\n3,2\n", "b", "--target b has one value only, '2'"),
         ("a,b\n1,2\n3,\n", "b", "1 row with a value"),
+        ('a,b\n1,x\n2,"y\n3,x\n', "b", "line 3: a quote is never closed"),
+        ('a,b\n1,"x"y\n', "b", "line 2: ',' expected after"),
         ("a,a\n1,2\n", "a", "2 columns are called 'a'"),
         ("a\n1\n2\n", "a", "one column only"),
         ("a,b\n1,2\ninf,3\n", "b", "line 3: a is inf, which is too large"),
