@@ -48,6 +48,11 @@ def run(
     dsgd, or a class registered by `@lppa.rule`. `settings` are those of `lppa run`, with
     underscores: `topology="ring", rounds=50, seed=1`. Raises RunFailed if it does not come to its
     end; what it left is in its directory then, too.
+
+    `attackers` are clients that record what they send and receive, for `Run.attack`; `secure`
+    encrypts links on this machine too; `tensorboard` writes event files (with the extra of that
+    name installed); `listener` hears the run's events; `quiet=False` shows progress as the command
+    does. Settings that cannot work raise WrongUse before anything starts.
     """
     code, told = own_code(problem, rule, settings)
     folder = Path(out) if out is not None else default_folder(told)
@@ -74,7 +79,13 @@ def run(
 def audit(
     *, nodes: int = 5, rule: str = "lppa", overheard: int = 4, **settings: Any
 ) -> dict[str, Any]:
-    """Says before any training what a run with these settings hides from whom, as `lppa audit`."""
+    """Says before any training what a run with these settings hides from whom, as `lppa audit`.
+
+    The content of a run's `audit.json`: `grade` is open, weak or hidden, `verdict` says why in
+    sentences, `advice` what to change, and `pairs` has the noise that is left for each attacker and
+    victim. `overheard` is the last round whose messages are overheard, the first being 0. A problem
+    or a rule of one's own is audited by its run: `Run.audit`.
+    """
     from lppa.auditing.assemble import before_a_run, case_of
     from lppa.auditing.document import audit as examined
 
