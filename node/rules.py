@@ -34,8 +34,10 @@ RULES: dict[str, Rule] = {
 
 
 def rule(name: str, noise: str = "none") -> Callable[[type], type]:
-    """Registers a class as a rule of one's own: `@rule("push-sum")`, then `--rule own/push-sum`.
+    """Registers a class as a rule of one's own: `@lppa.rule("push-sum")`.
 
+    Then `lppa.run(rule="push-sum")`, or `lppa run --rule FILE.py:NAME` with the class's name; runs
+    call it own/push-sum. The class has what `lppa.node.updates.Update` says.
     `noise` is what enters the vector that the class names in `noised`: none, own (each client its
     own, which nobody takes away), or difference (lppa's, which cancels over all clients).
     """
