@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lppa.coordinator.plan import Blueprint
+from lppa.protocol.book import is_endpoint
 from lppa.protocol.codec import COORDINATOR, BadMessage, Envelope, WrongRun, decode, encode
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import check_speaker
@@ -37,7 +38,8 @@ class Roster:
     @property
     def endpoints(self) -> dict[int, str]:
         """Where nodes said that they listen, of those that said so."""
-        return {i: hello.endpoint for i, hello in self.processes.items() if hello.endpoint}
+        said = {i: hello.endpoint for i, hello in self.processes.items()}
+        return {i: endpoint for i, endpoint in said.items() if is_endpoint(endpoint)}
 
     def send(self, node: int, message: Message) -> None:
         """Sends to one node; lost if its connection is gone."""
