@@ -10,17 +10,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lppa.auditing.assemble import case_of
+from lppa.auditing.document import audit as audited
 from lppa.coordinator.metrics import ENDED
 from lppa.finished import Run, load
 from lppa.own_code import OwnCode, find, find_rule, register
 from lppa.protocol.errors import RunFailed, WrongUse
 from lppa.protocol.settings import OWN, RULES, Settings, make_settings
 from lppa.running.display import Silent, choose_display
+from lppa.running.facts import look
 from lppa.running.launch import stop_fork_server
 from lppa.running.listener import Listener, Listeners
-from lppa.running.prepare import make_blueprint
+from lppa.running.naming import new_folder
+from lppa.running.prepare import choose_noise, make_blueprint
 from lppa.running.run import run_local
-from lppa.running.rundir import check_free, default_folder
 
 if TYPE_CHECKING:
     from lppa.models.problem import Problem
@@ -34,6 +37,7 @@ def run(
     nodes: int = 5,
     rule: str | type = "lppa",
     out: str | Path | None = None,
+    name: str | None = None,
     attackers: Sequence[int] = (),
     secure: bool = False,
     tensorboard: bool = False,
@@ -46,12 +50,11 @@ def run(
     `problem` is an `lppa.Problem`, a function that makes one, or where to find either
     (`FILE.py:NAME`); without it `dataset=` and `model=` name one of ours. `rule` is dsgt, dp, lppa,
     dsgd, or a class registered by `@lppa.rule`. `settings` are those of `lppa run`, with
-    underscores: `topology="ring", rounds=50, seed=1`. Raises RunFailed if it does not come to its
-    end; what it left is in its directory then, too.
+    underscores: `topology="ring", rounds=50, seed=1`. The run goes to `out`, or to runs/`name`.
+    Raises RunFailed if it does not come to its end; what it left is in its directory then, too.
     """
     code, told = own_code(problem, rule, settings)
-    folder = Path(out) if out is not None else default_folder(told)
-    check_free(folder)
+    folder = new_folder(None if out is None else Path(out), name, told)
     blueprint = make_blueprint(told, nodes, folder.name)
     for attacker in attackers:
         if not 0 <= attacker < nodes:
@@ -72,15 +75,22 @@ def run(
 
 
 def audit(
-    *, nodes: int = 5, rule: str = "lppa", overheard: int = 4, **settings: Any
+    problem: Problem | Callable[[], Problem] | str | None = None,
+    *,
+    nodes: int = 5,
+    rule: str = "lppa",
+    overheard: int | None = None,
+    **settings: Any,
 ) -> dict[str, Any]:
-    """Says before any training what a run with these settings hides from whom, as `lppa audit`."""
-    from lppa.auditing.assemble import before_a_run, case_of
-    from lppa.auditing.document import audit as examined
+    """Says before any training what a run with these settings hides from whom, as `lppa audit`.
 
-    blueprint = make_blueprint(make_settings({**settings, "rule": rule}), nodes, "audit")
-    hide = before_a_run(blueprint.settings, nodes)
-    return examined(case_of(blueprint, overheard, hide))
+    `overheard` is how many rounds attackers listen to. A problem of one's own is measured first.
+    """
+    code, told = own_code(problem, rule, settings)
+    blueprint = make_blueprint(told, nodes, "audit")
+    if code is not None and code.made is not None:
+        blueprint = choose_noise(blueprint, look(told, nodes, blueprint.run_seed, code.made))
+    return audited(case_of(blueprint, overheard))
 
 
 def own_code(

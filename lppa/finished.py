@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lppa.own_code import make_problem
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import OWN, QUADRATICS, Settings, make_settings
+from lppa.running.naming import find_run
 from lppa.running.rundir import ABOUT
 
 if TYPE_CHECKING:
@@ -159,11 +160,11 @@ class Run:
 
 
 def load(folder: str | Path, problem: Any = None) -> Run:
-    """A run from its directory; `problem` where it learned one that is not ours."""
-    path = Path(folder)
-    if not (path / "config.json").is_file():
-        raise WrongUse(f"{path} is not the directory of a run")
-    return Run(path, problem)
+    """A run from its directory, its name below runs/, or "latest".
+
+    `problem` is what it learned, where that was not one of ours.
+    """
+    return Run(find_run(folder), problem)
 
 
 def flat(row: dict[str, Any]) -> dict[str, float | None]:
