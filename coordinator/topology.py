@@ -136,7 +136,7 @@ def _listed(nodes: Sequence[int], most: int = 6) -> str:
 # networkx is imported where it is used: reading this module must stay cheap for every command.
 
 
-def _both_ways(graph: networkx.Graph) -> list[Edge]:
+def _both_ways(graph: networkx.Graph) -> list[tuple[Any, Any]]:
     return [edge for a, b in graph.edges for edge in ((a, b), (b, a))]
 
 

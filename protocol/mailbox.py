@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 Key = tuple[type, int, int, int]
+Kind = TypeVar("Kind")
 
 
 @dataclass
@@ -26,7 +27,7 @@ class Mailbox:
     _taken: dict[tuple[type, int], tuple[int, int]] = field(default_factory=dict)
     _ready: dict[Key, Any] = field(default_factory=dict)
     _held: list[tuple[float, int, Key, Any]] = field(default_factory=list)
-    _order: count = field(default_factory=count)
+    _order: count[int] = field(default_factory=count)
 
     def put(self, sender: int, message: Any) -> None:
         """Keeps a message until it is taken."""
@@ -44,13 +45,13 @@ class Mailbox:
         taken = self._taken.get((kind, sender), (-1, -1))
         return when <= taken or (kind, *when, sender) in self._known
 
-    def take(self, kind: type, epoch: int, round: int, sender: int) -> Any | None:
+    def take(self, kind: type[Kind], epoch: int, round: int, sender: int) -> Kind | None:
         """Hands a message out, once; None if it is not there (yet)."""
         now = time.monotonic() if self._held else 0.0
         while self._held and self._held[0][0] <= now:
-            _, _, key, message = heapq.heappop(self._held)
-            self._ready[key] = message
-        message = self._ready.pop((kind, epoch, round, sender), None)
+            _, _, key, held = heapq.heappop(self._held)
+            self._ready[key] = held
+        message: Kind | None = self._ready.pop((kind, epoch, round, sender), None)
         if message is not None:
             self._known.discard((kind, epoch, round, sender))
             self._taken[kind, sender] = (epoch, round)
