@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,9 @@ from lppa.protocol.settings import OWN, QUADRATICS, Settings, make_settings
 from lppa.running.rundir import ABOUT
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
+
+    from lppa.models.problem import Problem
 
 PLAIN = ("round", "loss", "consensus", "conservation", "noise_to_gradient")
 
@@ -56,7 +58,7 @@ class Run:
     """A run that has ended; `problem` is what it learned, where that was not one of ours."""
 
     folder: Path
-    problem: Any = None
+    problem: Problem | Callable[[], Problem] | None = None
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -80,11 +82,12 @@ class Run:
         """Its evaluations, averaged over clients."""
         return History(tuple(flat(row) for row in self.summary["history"]))
 
-    def state(self, node: int) -> dict[str, Any]:
+    def state(self, node: int) -> dict[str, Tensor]:
         """The vectors that a client ended with, by name: θ, γ and ḡ, or those of its rule."""
         import torch
 
-        return torch.load(self._of_node(node, "state.pt"), weights_only=True)
+        vectors: dict[str, Tensor] = torch.load(self._of_node(node, "state.pt"), weights_only=True)
+        return vectors
 
     def model(self, node: int = 0) -> nn.Module:
         """The network of one client with the weights that it ended with."""
@@ -144,7 +147,8 @@ class Run:
     def _read(self, name: str) -> dict[str, Any]:
         path = self.folder / name
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
+            content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            return content
         except FileNotFoundError:
             raise WrongUse(f"{self.folder} has no {name}: did the run come to its end?") from None
         except ValueError as error:

@@ -41,7 +41,8 @@ class OwnCode:
         """For a process on this machine; classes and functions of scripts and notebooks too."""
         try:
             # Not what a function has made here: every process makes it for itself.
-            return cloudpickle.dumps(OwnCode(self.problem, self.rule))
+            packed: bytes = cloudpickle.dumps(OwnCode(self.problem, self.rule))
+            return packed
         except Exception as error:
             raise WrongUse(
                 f"the problem cannot be handed to other processes: {error}; give a function that "
@@ -51,7 +52,7 @@ class OwnCode:
 
 def unpack(packed: bytes) -> OwnCode:
     """What `pack` made; the rule is known in this process from here on."""
-    code = pickle.loads(packed)
+    code: OwnCode = pickle.loads(packed)
     if code.rule is not None:
         register(code.rule)
     return code
@@ -71,7 +72,7 @@ def register(rule: type) -> str:
     """Makes a rule known in this process; returns what settings call it."""
     from lppa.node.rules import rule as named
 
-    name = getattr(rule, "rule_name", OWN + rule.__name__)
+    name: str = getattr(rule, "rule_name", OWN + rule.__name__)
     named(name.removeprefix(OWN), getattr(rule, "rule_noise", "none"))(rule)
     return name
 

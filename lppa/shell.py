@@ -14,11 +14,17 @@ import traceback
 from collections.abc import Callable
 from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import click
 
 from lppa.protocol.errors import LppaError, WrongUse
+
+Command = Callable[..., Any]
+"""What becomes a command: a function that options are given to."""
+
+FC = TypeVar("FC", bound="Command | click.Command")
+"""The same, or one that is a command already: what options can be added to."""
 
 LPPA = (sys.executable, "-c", "from lppa.cli import main; main(prog_name='lppa')")
 PARENT = "LPPA_PARENT"  # the process that a command must not outlive
@@ -26,14 +32,14 @@ PARENT_EVERY = 0.5  # seconds between looks at whether it still lives
 INTERRUPTED = 130  # the exit code after Ctrl-C: 128 and the number of SIGINT, as shells have it
 
 
-def version_option(command: Callable) -> Callable:
+def version_option(command: FC) -> FC:
     """Adds --version."""
     # A new one for each command: it remembers the name of the first that was asked.
     about = "Print the version of lppa and leave."
     return click.version_option(package_name="lppa", help=about)(command)
 
 
-def verbosity(command: Callable) -> Callable:
+def verbosity(command: Command) -> Command:
     """Adds -v, -q and --version, and sends the log to standard error.
 
     With -q standard output is for data alone: for --json, and for CSV.
@@ -80,7 +86,7 @@ def start_logging(level: int) -> None:
     logger.propagate = False
 
 
-def show_errors(command: Callable) -> Callable:
+def show_errors(command: Command) -> Command:
     """Shows an LppaError as one line and leaves with its exit code; -v shows the traceback."""
 
     @functools.wraps(command)

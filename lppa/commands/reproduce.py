@@ -8,6 +8,7 @@ import platform
 import shlex
 import sys
 import time
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -137,7 +138,7 @@ def make_plan(size: Size, reading: str | None, seeds: int | None, datasets: str 
 
 def make(name: str, plan: Plan, results: Any) -> Made:
     """A table or a figure from what is finished."""
-    makers = {**tables.MAKERS, **figures.MAKERS}
+    makers: dict[str, Callable[[Plan, Any], Made]] = {**tables.MAKERS, **figures.MAKERS}
     return makers[name](plan, results)
 
 
