@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from lppa.running.rundir import ABOUT
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from lppa.models.problem import Problem
+    from lppa.own_code import Brought
 
 PLAIN = ("round", "loss", "consensus", "conservation", "noise_to_gradient")
 
@@ -58,7 +58,7 @@ class Run:
     """A run that has ended; `problem` is what it learned, where that was not one of ours."""
 
     folder: Path
-    problem: Problem | Callable[[], Problem] | None = None
+    problem: Brought | None = None
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class Run:
         return f"<Run {self.folder}: {what}, {said['status']}, {figure}, {said['grade']}>"
 
 
-def load(folder: str | Path, problem: Any = None) -> Run:
+def load(folder: str | Path, problem: Brought | None = None) -> Run:
     """A run from its directory; `problem` where it learned one that is not ours."""
     path = Path(folder)
     if not (path / "config.json").is_file():

@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import pickle
 import sys
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -24,11 +25,13 @@ from lppa.protocol.settings import OWN, RULES
 if TYPE_CHECKING:
     from lppa.models.problem import Problem
 
+    Brought = Problem | Callable[[], Problem]
+
 
 class OwnCode:
     """What a run brings: a problem, or a function that makes one, and a class of rule."""
 
-    def __init__(self, problem: Any = None, rule: type | None = None) -> None:
+    def __init__(self, problem: Brought | None = None, rule: type | None = None) -> None:
         self.problem = problem
         self.rule = rule
 
@@ -58,7 +61,7 @@ def unpack(packed: bytes) -> OwnCode:
     return code
 
 
-def make_problem(given: Any) -> Problem:
+def make_problem(given: object) -> Problem:
     """A problem as it was given, or as the function that was given makes it."""
     from lppa.models.problem import Problem
 

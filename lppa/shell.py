@@ -14,7 +14,8 @@ import traceback
 from collections.abc import Callable
 from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from types import FrameType
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import click
 
@@ -25,6 +26,9 @@ Command = Callable[..., Any]
 
 FC = TypeVar("FC", bound="Command | click.Command")
 """The same, or one that is a command already: what options can be added to."""
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 LPPA = (sys.executable, "-c", "from lppa.cli import main; main(prog_name='lppa')")
 PARENT = "LPPA_PARENT"  # the process that a command must not outlive
@@ -86,11 +90,11 @@ def start_logging(level: int) -> None:
     logger.propagate = False
 
 
-def show_errors(command: Command) -> Command:
+def show_errors(command: Callable[Given, Result]) -> Callable[Given, Result]:
     """Shows an LppaError as one line and leaves with its exit code; -v shows the traceback."""
 
     @functools.wraps(command)
-    def wrapped(*args: Any, **options: Any) -> Any:
+    def wrapped(*args: Given.args, **options: Given.kwargs) -> Result:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _interrupt)
         has_parent = False
@@ -175,6 +179,6 @@ def _environment() -> dict[str, str]:
     return {**os.environ, PARENT: str(os.getpid())}
 
 
-def _interrupt(signum: int, frame: Any) -> None:
+def _interrupt(signum: int, frame: FrameType | None) -> None:
     """A polite kill, or a terminal that is closed, ends a command like Ctrl-C does."""
     raise KeyboardInterrupt

@@ -95,13 +95,13 @@ class Links(ABC):
     def accept(self, envelope: Envelope, speaker: int | None) -> None:
         """Puts a message into the mailbox, or drops it with a reason."""
         try:
-            self._check(envelope, speaker)
+            message = self._checked(envelope, speaker)
         except BadMessage as reason:
             self.drop(str(reason), envelope.sender)
         else:
             if self.tap is not None:
-                self.tap("in", envelope.sender, envelope.message)
-            self.mailbox.put(envelope.sender, envelope.message)
+                self.tap("in", envelope.sender, message)
+            self.mailbox.put(envelope.sender, message)
 
     def drop(self, reason: str, sender: int | None = None) -> None:
         """Counts and logs a message that is not used."""
@@ -114,7 +114,7 @@ class Links(ABC):
             count = self.dropped[reason]
             log.warning("dropped a message from %s: %s (%d so far)", whom, reason, count)
 
-    def _check(self, envelope: Envelope, speaker: int | None) -> None:
+    def _checked(self, envelope: Envelope, speaker: int | None) -> Exchanged:
         message, around = envelope.message, self.around
         check_speaker(envelope, speaker)
         if envelope.sender not in around.inputs:
@@ -128,6 +128,7 @@ class Links(ABC):
         if self.mailbox.has_had(envelope.sender, message):
             raise BadMessage(f"a second {type(message).__name__.lower()} for one round")
         self._check_arrays(message)
+        return message
 
     def _check_arrays(self, message: Exchanged) -> None:
         """Names, types and sizes are those of this round, and all values are numbers."""

@@ -12,10 +12,22 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 Key = tuple[type, int, int, int]
 Kind = TypeVar("Kind")
+
+
+class Dated(Protocol):
+    """A message of one round in one epoch."""
+
+    @property
+    def epoch(self) -> int:
+        """Which view of the graph it belongs to."""
+
+    @property
+    def round(self) -> int:
+        """Which round it belongs to."""
 
 
 @dataclass
@@ -29,7 +41,7 @@ class Mailbox:
     _held: list[tuple[float, int, Key, Any]] = field(default_factory=list)
     _order: count[int] = field(default_factory=count)
 
-    def put(self, sender: int, message: Any) -> None:
+    def put(self, sender: int, message: Dated) -> None:
         """Keeps a message until it is taken."""
         key = (type(message), message.epoch, message.round, sender)
         self._known.add(key)
@@ -39,7 +51,7 @@ class Mailbox:
             due = time.monotonic() + self.delay()
             heapq.heappush(self._held, (due, next(self._order), key, message))
 
-    def has_had(self, sender: int, message: Any) -> bool:
+    def has_had(self, sender: int, message: Dated) -> bool:
         """Whether a message of the same kind, round and sender is waiting, or was taken."""
         kind, when = type(message), (message.epoch, message.round)
         taken = self._taken.get((kind, sender), (-1, -1))
