@@ -113,8 +113,10 @@ class Run:
                     "this run learned a problem of its own: lppa.load(RUN, problem=...) knows it"
                 )
             return make_problem(self.problem).build(0).to(getattr(torch, settings.dtype))
-        about = describe(settings.dataset, settings.data_dir)
-        module = build(settings.model, about.shape, about.classes, torch.Generator())
+        about = describe(
+            settings.dataset, settings.data_dir, target=settings.target, task=settings.task
+        )
+        module = build(settings.model, about.shape, about.classes or 1, torch.Generator())
         return module.to(getattr(torch, settings.dtype))
 
     def report(self) -> Path:
