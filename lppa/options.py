@@ -94,9 +94,10 @@ def settings_options(command: Command, only: Sequence[str] = ()) -> Command:
         layers = [PRESETS[preset] if preset else {}, read_config(config) if config else {}, given]
         return command(*args, settings=absolute_paths(make_settings(*layers)), **options)
 
-    wrapped: Any = called
+    wrapped: Command = called
     wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
-    wrapped.__click_params__ = list(getattr(command, "__click_params__", []))
+    # Where click keeps the options of what is no command yet.
+    vars(wrapped)["__click_params__"] = list(getattr(command, "__click_params__", []))
     for about in reversed(chosen):
         wrapped = _option(about)(wrapped)
     wrapped = click.option(
@@ -104,13 +105,11 @@ def settings_options(command: Command, only: Sequence[str] = ()) -> Command:
         type=click.Path(path_type=Path),
         help="Settings from a TOML file, or from the config.json of a run; options here win.",
     )(wrapped)
-    wrapped = click.option(
+    return click.option(
         "--preset",
         type=click.Choice(sorted(PRESETS)),
         help="A named set of settings to start from: paper.",
     )(wrapped)
-    finished: Command = wrapped
-    return finished
 
 
 problem_option = click.option(
