@@ -6,7 +6,7 @@ where it is needed and not before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +26,13 @@ from lppa.running.prepare import choose_noise, make_blueprint
 from lppa.running.run import run_local
 
 if TYPE_CHECKING:
-    from lppa.models.problem import Problem
+    from lppa.own_code import Brought
 
 __all__ = ["audit", "load", "run"]
 
 
 def run(
-    problem: Problem | Callable[[], Problem] | str | None = None,
+    problem: Brought | str | None = None,
     *,
     nodes: int = 5,
     rule: str | type = "lppa",
@@ -94,11 +94,10 @@ def audit(
 
 
 def own_code(
-    problem: Any, rule: str | type, settings: dict[str, Any]
+    problem: Brought | str | None, rule: str | type, settings: dict[str, Any]
 ) -> tuple[OwnCode | None, Settings]:
     """What a run brings itself, and its settings with the names of that in them."""
-    if isinstance(problem, str):
-        problem = find(problem, "problem")
+    own: Brought | None = find(problem, "problem") if isinstance(problem, str) else problem
     brought = rule if isinstance(rule, type) else find_rule(rule)
     named = dict(settings)
     if brought is not None:
@@ -107,9 +106,9 @@ def own_code(
         brought, named["rule"] = registered(rule)
     else:
         named["rule"] = rule
-    if problem is not None and ("dataset" in settings or "model" in settings):
+    if own is not None and ("dataset" in settings or "model" in settings):
         raise WrongUse("a problem brings its own data and network: leave dataset and model out")
-    code = None if problem is None and brought is None else OwnCode(problem, brought)
+    code = None if own is None and brought is None else OwnCode(own, brought)
     if code is not None and code.made is not None:
         named |= {"dataset": OWN + code.made.name, "model": "own"}
     return code, make_settings(named)

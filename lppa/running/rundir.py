@@ -80,7 +80,7 @@ class RunDirectory(Listener):
         file.write(json.dumps(content) + "\n")
         file.flush()
 
-    def record(self, name: str, content: Any) -> None:
+    def record(self, name: str, content: object) -> None:
         """A file that is there whole or not at all."""
         write_atomically(self.folder / name, json.dumps(content, indent=2) + "\n")
 
