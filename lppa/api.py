@@ -75,7 +75,7 @@ def run(
 
 
 def audit(
-    problem: Problem | Callable[[], Problem] | str | None = None,
+    problem: Brought | str | None = None,
     *,
     nodes: int = 5,
     rule: str = "lppa",
