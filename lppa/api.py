@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lppa.auditing.assemble import case_of
 from lppa.auditing.document import audit as audited
+from lppa.auditing.document import unaudited
 from lppa.coordinator.metrics import ENDED
 from lppa.finished import Run, load
 from lppa.own_code import OwnCode, find, find_rule, register
@@ -52,6 +53,11 @@ def run(
     dsgd, or a class registered by `@lppa.rule`. `settings` are those of `lppa run`, with
     underscores: `topology="ring", rounds=50, seed=1`. The run goes to `out`, or to runs/`name`.
     Raises RunFailed if it does not come to its end; what it left is in its directory then, too.
+
+    `attackers` are clients that record what they send and receive, for `Run.attack`; `secure`
+    encrypts links on this machine too; `tensorboard` writes event files (with the extra of that
+    name installed); `listener` hears the run's events; `quiet=False` shows progress as the command
+    does. Settings that cannot work raise WrongUse before anything starts.
     """
     code, told = own_code(problem, rule, settings)
     folder = new_folder(None if out is None else Path(out), name, told)
@@ -84,13 +90,17 @@ def audit(
 ) -> dict[str, Any]:
     """Says before any training what a run with these settings hides from whom, as `lppa audit`.
 
-    `overheard` is how many rounds attackers listen to. A problem of one's own is measured first.
+    The content of a run's `audit.json`: `grade` is open, weak or hidden, `verdict` says why in
+    sentences, `advice` what to change, and `pairs` has the noise that is left for each attacker and
+    victim. `overheard` is the last round whose messages are overheard, the first being 0.
+    A problem of one's own is measured first.
     """
     code, told = own_code(problem, rule, settings)
     blueprint = make_blueprint(told, nodes, "audit")
     if code is not None and code.made is not None:
         blueprint = choose_noise(blueprint, look(told, nodes, blueprint.run_seed, code.made))
-    return audited(case_of(blueprint, overheard))
+    case = case_of(blueprint, overheard)
+    return unaudited(case) if told.rule.startswith(OWN) else audited(case)
 
 
 def own_code(

@@ -25,7 +25,10 @@ PLAIN = ("round", "loss", "consensus", "conservation", "noise_to_gradient")
 
 @dataclass(frozen=True)
 class History:
-    """One row for each evaluation: figures by name."""
+    """A run's evaluations: one row for each, figures by name.
+
+    `history["loss"]` is a column, and going through it gives rows.
+    """
 
     rows: tuple[dict[str, float | None], ...]
 
@@ -129,7 +132,12 @@ class Run:
     def attack(
         self, attack: str = "difference/dlg", victim: int = 0, round: int = 0, restarts: int = 4
     ) -> list[dict[str, Any]]:
-        """Attacks what attackers recorded: `run(..., attackers=[1])`. One result per attacker."""
+        """Attacks a victim with what attackers recorded: `lppa.run(..., attackers=[1])`.
+
+        `attack` is OBSERVATION/INVERSION as in `lppa attack`. Returns one result for each attacker;
+        its `picture`, and all that is kept, is in `attacks/` in the run's directory. Results have a
+        `score` where the victim revealed its batches (`reveal_batches=True`).
+        """
         from lppa.attack.names import parse_attacks
         from lppa.attack.restarts import Options
         from lppa.attack.run import attack_case

@@ -8,7 +8,10 @@ from lppa.protocol.messages import Metrics
 
 
 class Listener:
-    """Hears nothing of it; whoever wants to overrides what it is after."""
+    """Hears a run's events: `lppa.run(..., listener=...)`.
+
+    This one does nothing with them: override the methods of those that you are after.
+    """
 
     def waiting(self, missing: tuple[int, ...]) -> None:
         """Nodes that are not there yet; called often."""
