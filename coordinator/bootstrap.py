@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lppa.coordinator.plan import Blueprint
+from lppa.protocol.book import is_endpoint
 from lppa.protocol.codec import COORDINATOR, BadMessage, Envelope, WrongRun, decode, encode
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import check_speaker
@@ -37,7 +38,8 @@ class Roster:
     @property
     def endpoints(self) -> dict[int, str]:
         """Where nodes said that they listen, of those that said so."""
-        return {i: hello.endpoint for i, hello in self.processes.items() if hello.endpoint}
+        said = {i: hello.endpoint for i, hello in self.processes.items()}
+        return {i: endpoint for i, endpoint in said.items() if is_endpoint(endpoint)}
 
     def send(self, node: int, message: Message) -> None:
         """Sends to one node; lost if its connection is gone."""
@@ -67,21 +69,22 @@ class Roster:
             self.answer(arrival.route, Refuse(str(reason)))
             return None
         if isinstance(envelope.message, Hello):
-            return envelope if self._admit(arrival, envelope) else None
+            admitted = self._admit(arrival.route, envelope.sender, envelope.message)
+            return envelope if admitted else None
         # Only the process that was admitted speaks for a node.
         return envelope if self.routes.get(envelope.sender) == arrival.route else None
 
-    def _admit(self, arrival: Arrival, envelope: Envelope) -> bool:
+    def _admit(self, route: bytes, node: int, hello: Hello) -> bool:
         """Takes a node in; a second process with the same id is refused by name."""
-        node, hello, now = envelope.sender, envelope.message, time.monotonic()
+        now = time.monotonic()
         first = self.processes.get(node, hello)
         # A node that waits says hello every second; one that has fallen silent has lost its place.
         gone = self.missing and now - self.heard.get(node, now) > FORGOTTEN
         if first.instance != hello.instance and not gone:
             reason = f"node {node} is here already, as process {first.pid} on {first.host}"
-            self.answer(arrival.route, Refuse(reason))
+            self.answer(route, Refuse(reason))
             return False
-        self.processes[node], self.routes[node], self.heard[node] = hello, arrival.route, now
+        self.processes[node], self.routes[node], self.heard[node] = hello, route, now
         return True
 
 

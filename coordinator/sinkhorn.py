@@ -91,4 +91,5 @@ def _newton(w: np.ndarray, rows: np.ndarray, together: np.ndarray) -> np.ndarray
     # A component's common shift changes nothing; the added block makes that shift zero.
     change = np.linalg.solve(hessian + together / len(w), 1.0 - rows)
     spread = max(float(np.ptp(change)), 1e-300)
-    return change * (np.log1p(spread) / spread)
+    shorter: np.ndarray = change * (np.log1p(spread) / spread)
+    return shorter

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lppa.protocol.errors import WrongUse
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import networkx
 
 Edge = tuple[int, int]
+Number = TypeVar("Number", int, float)
 
 DRAWS = 200
 REWIRED = 0.1
@@ -136,7 +137,7 @@ def _listed(nodes: Sequence[int], most: int = 6) -> str:
 # networkx is imported where it is used: reading this module must stay cheap for every command.
 
 
-def _both_ways(graph: networkx.Graph) -> list[Edge]:
+def _both_ways(graph: networkx.Graph) -> list[tuple[Any, Any]]:
     return [edge for a, b in graph.edges for edge in ((a, b), (b, a))]
 
 
@@ -239,14 +240,14 @@ RANDOM: dict[str, Callable[[int, str], Draw]] = {
 }
 
 
-def _number(kind: type, parameter: str, name: str, what: str) -> Any:
+def _number(kind: type[Number], parameter: str, name: str, what: str) -> Number | None:
     """The number after the colon, None when there is none."""
     if not parameter:
         return None
     try:
         number = kind(parameter)
     except ValueError:
-        number = 0
+        number = kind(0)
     if number == 0:
         raise WrongUse(f"topology {name}:{parameter}: give {what} above 0 after the colon")
     return number

@@ -14,6 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from lppa.api import audit, load, run
     from lppa.finished import History, Run
     from lppa.models.problem import Problem
@@ -41,20 +43,35 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'lppa' has no attribute {name!r}")
+    module: ModuleType
     if name in ("audit", "load", "run"):
-        from lppa import api as module
+        from lppa import api
+
+        module = api
     elif name in ("History", "Run"):
-        from lppa import finished as module
+        from lppa import finished
+
+        module = finished
     elif name == "Problem":
-        from lppa.models import problem as module
+        from lppa.models import problem
+
+        module = problem
     elif name == "rule":
-        from lppa.node import rules as module
+        from lppa.node import rules
+
+        module = rules
     elif name == "Local":
-        from lppa.node import updates as module
+        from lppa.node import updates
+
+        module = updates
     elif name == "Listener":
-        from lppa.running import listener as module
+        from lppa.running import listener
+
+        module = listener
     else:
-        from lppa.protocol import errors as module
+        from lppa.protocol import errors
+
+        module = errors
     return getattr(module, name)
 
 

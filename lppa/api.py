@@ -6,34 +6,39 @@ where it is needed and not before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lppa.auditing.assemble import case_of
+from lppa.auditing.document import audit as audited
+from lppa.auditing.document import unaudited
 from lppa.coordinator.metrics import ENDED
 from lppa.finished import Run, load
 from lppa.own_code import OwnCode, find, find_rule, register
 from lppa.protocol.errors import RunFailed, WrongUse
 from lppa.protocol.settings import OWN, RULES, Settings, make_settings
 from lppa.running.display import Silent, choose_display
+from lppa.running.facts import look
 from lppa.running.launch import stop_fork_server
 from lppa.running.listener import Listener, Listeners
-from lppa.running.prepare import make_blueprint
+from lppa.running.naming import new_folder
+from lppa.running.prepare import choose_noise, make_blueprint
 from lppa.running.run import run_local
-from lppa.running.rundir import check_free, default_folder
 
 if TYPE_CHECKING:
-    from lppa.models.problem import Problem
+    from lppa.own_code import Brought
 
 __all__ = ["audit", "load", "run"]
 
 
 def run(
-    problem: Problem | Callable[[], Problem] | str | None = None,
+    problem: Brought | str | None = None,
     *,
     nodes: int = 5,
     rule: str | type = "lppa",
     out: str | Path | None = None,
+    name: str | None = None,
     attackers: Sequence[int] = (),
     secure: bool = False,
     tensorboard: bool = False,
@@ -46,8 +51,8 @@ def run(
     `problem` is an `lppa.Problem`, a function that makes one, or where to find either
     (`FILE.py:NAME`); without it `dataset=` and `model=` name one of ours. `rule` is dsgt, dp, lppa,
     dsgd, or a class registered by `@lppa.rule`. `settings` are those of `lppa run`, with
-    underscores: `topology="ring", rounds=50, seed=1`. Raises RunFailed if it does not come to its
-    end; what it left is in its directory then, too.
+    underscores: `topology="ring", rounds=50, seed=1`. The run goes to `out`, or to runs/`name`.
+    Raises RunFailed if it does not come to its end; what it left is in its directory then, too.
 
     `attackers` are clients that record what they send and receive, for `Run.attack`; `secure`
     encrypts links on this machine too; `tensorboard` writes event files (with the extra of that
@@ -55,8 +60,7 @@ def run(
     does. Settings that cannot work raise WrongUse before anything starts.
     """
     code, told = own_code(problem, rule, settings)
-    folder = Path(out) if out is not None else default_folder(told)
-    check_free(folder)
+    folder = new_folder(None if out is None else Path(out), name, told)
     blueprint = make_blueprint(told, nodes, folder.name)
     for attacker in attackers:
         if not 0 <= attacker < nodes:
@@ -77,29 +81,33 @@ def run(
 
 
 def audit(
-    *, nodes: int = 5, rule: str = "lppa", overheard: int = 4, **settings: Any
+    problem: Brought | str | None = None,
+    *,
+    nodes: int = 5,
+    rule: str = "lppa",
+    overheard: int | None = None,
+    **settings: Any,
 ) -> dict[str, Any]:
     """Says before any training what a run with these settings hides from whom, as `lppa audit`.
 
     The content of a run's `audit.json`: `grade` is open, weak or hidden, `verdict` says why in
     sentences, `advice` what to change, and `pairs` has the noise that is left for each attacker and
-    victim. `overheard` is the last round whose messages are overheard, the first being 0. A problem
-    or a rule of one's own is audited by its run: `Run.audit`.
+    victim. `overheard` is the last round whose messages are overheard, the first being 0.
+    A problem of one's own is measured first.
     """
-    from lppa.auditing.assemble import before_a_run, case_of
-    from lppa.auditing.document import audit as examined
-
-    blueprint = make_blueprint(make_settings({**settings, "rule": rule}), nodes, "audit")
-    hide = before_a_run(blueprint.settings, nodes)
-    return examined(case_of(blueprint, overheard, hide))
+    code, told = own_code(problem, rule, settings)
+    blueprint = make_blueprint(told, nodes, "audit")
+    if code is not None and code.made is not None:
+        blueprint = choose_noise(blueprint, look(told, nodes, blueprint.run_seed, code.made))
+    case = case_of(blueprint, overheard)
+    return unaudited(case) if told.rule.startswith(OWN) else audited(case)
 
 
 def own_code(
-    problem: Any, rule: str | type, settings: dict[str, Any]
+    problem: Brought | str | None, rule: str | type, settings: dict[str, Any]
 ) -> tuple[OwnCode | None, Settings]:
     """What a run brings itself, and its settings with the names of that in them."""
-    if isinstance(problem, str):
-        problem = find(problem, "problem")
+    own: Brought | None = find(problem, "problem") if isinstance(problem, str) else problem
     brought = rule if isinstance(rule, type) else find_rule(rule)
     named = dict(settings)
     if brought is not None:
@@ -108,9 +116,9 @@ def own_code(
         brought, named["rule"] = registered(rule)
     else:
         named["rule"] = rule
-    if problem is not None and ("dataset" in settings or "model" in settings):
+    if own is not None and ("dataset" in settings or "model" in settings):
         raise WrongUse("a problem brings its own data and network: leave dataset and model out")
-    code = None if problem is None and brought is None else OwnCode(problem, brought)
+    code = None if own is None and brought is None else OwnCode(own, brought)
     if code is not None and code.made is not None:
         named |= {"dataset": OWN + code.made.name, "model": "own"}
     return code, make_settings(named)

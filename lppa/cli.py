@@ -42,7 +42,8 @@ class Lazy(click.Group):
         if name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[name][0].partition(":")
-        return getattr(importlib.import_module(module), attribute)
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         # From the table: a press of Tab is not to import every command.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import Field, fields
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -17,7 +18,7 @@ from lppa.protocol.settings import QUADRATICS, RULES, Settings
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def complete_setting(about: Field) -> Complete:
+def complete_setting(about: Field[Any]) -> Complete:
     """Completes the values of one setting."""
 
     def complete(

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 from lppa.own_code import make_problem
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import OWN, QUADRATICS, Settings, make_settings
+from lppa.running.naming import find_run
 from lppa.running.rundir import ABOUT
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
+
+    from lppa.own_code import Brought
 
 PLAIN = ("round", "loss", "consensus", "conservation", "noise_to_gradient")
 
@@ -59,7 +62,7 @@ class Run:
     """A run that has ended; `problem` is what it learned, where that was not one of ours."""
 
     folder: Path
-    problem: Any = None
+    problem: Brought | None = None
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -83,11 +86,12 @@ class Run:
         """Its evaluations, averaged over clients."""
         return History(tuple(flat(row) for row in self.summary["history"]))
 
-    def state(self, node: int) -> dict[str, Any]:
+    def state(self, node: int) -> dict[str, Tensor]:
         """The vectors that a client ended with, by name: θ, γ and ḡ, or those of its rule."""
         import torch
 
-        return torch.load(self._of_node(node, "state.pt"), weights_only=True)
+        vectors: dict[str, Tensor] = torch.load(self._of_node(node, "state.pt"), weights_only=True)
+        return vectors
 
     def model(self, node: int = 0) -> nn.Module:
         """The network of one client with the weights that it ended with."""
@@ -113,8 +117,10 @@ class Run:
                     "this run learned a problem of its own: lppa.load(RUN, problem=...) knows it"
                 )
             return make_problem(self.problem).build(0).to(getattr(torch, settings.dtype))
-        about = describe(settings.dataset, settings.data_dir)
-        module = build(settings.model, about.shape, about.classes, torch.Generator())
+        about = describe(
+            settings.dataset, settings.data_dir, target=settings.target, task=settings.task
+        )
+        module = build(settings.model, about.shape, about.classes or 1, torch.Generator())
         return module.to(getattr(torch, settings.dtype))
 
     def report(self) -> Path:
@@ -152,7 +158,8 @@ class Run:
     def _read(self, name: str) -> dict[str, Any]:
         path = self.folder / name
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
+            content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            return content
         except FileNotFoundError:
             raise WrongUse(f"{self.folder} has no {name}: did the run come to its end?") from None
         except ValueError as error:
@@ -166,12 +173,12 @@ class Run:
         return f"<Run {self.folder}: {what}, {said['status']}, {figure}, {said['grade']}>"
 
 
-def load(folder: str | Path, problem: Any = None) -> Run:
-    """A run from its directory; `problem` where it learned one that is not ours."""
-    path = Path(folder)
-    if not (path / "config.json").is_file():
-        raise WrongUse(f"{path} is not the directory of a run")
-    return Run(path, problem)
+def load(folder: str | Path, problem: Brought | None = None) -> Run:
+    """A run from its directory, its name below runs/, or "latest".
+
+    `problem` is what it learned, where that was not one of ours.
+    """
+    return Run(find_run(folder), problem)
 
 
 def flat(row: dict[str, Any]) -> dict[str, float | None]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,18 +15,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lppa.completion import complete_run, complete_setting
+from lppa.protocol.checks import check_number, default_of, flag, option
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.settings import (
-    OWN,
-    PRESETS,
-    Settings,
-    check_number,
-    default_of,
-    flag,
-    make_settings,
-    option,
-)
+from lppa.protocol.settings import OWN, PRESETS, Settings, make_settings
 from lppa.running.rundir import ABOUT
+from lppa.shell import FC, Command
 
 if TYPE_CHECKING:
     from lppa.own_code import OwnCode
@@ -60,12 +53,12 @@ runs_argument = click.argument(
 )
 
 
-def json_option(help: str = "Print one JSON document.") -> Callable:
+def json_option(help: str = "Print one JSON document.") -> Callable[[FC], FC]:
     """--json, given to the command as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help=help)
 
 
-def out_option(help: str, kind: str = "any", **more: Any) -> Callable:
+def out_option(help: str, kind: str = "any", **more: Any) -> Callable[[FC], FC]:
     """--out, where something goes: `file`, `folder`, or any, which the command itself checks."""
     path = click.Path(path_type=Path, file_okay=kind != "folder", dir_okay=kind != "file")
     return click.option("--out", type=path, help=help, **more)
@@ -74,35 +67,37 @@ def out_option(help: str, kind: str = "any", **more: Any) -> Callable:
 run_out_option = out_option("The run's directory.  [default: runs/<time>-<rule>-<dataset>]")
 
 
-def key_option(whose: str, file: str) -> Callable:
+def key_option(whose: str, file: str) -> Callable[[FC], FC]:
     """--key, the secret key of a process that is started by hand."""
     text = f"{whose} secret key.  [default: keys/{file} beside peers.json]"
     return click.option("--key", type=click.Path(path_type=Path), help=text)
 
 
-def victim_option(help: str = "Whom to attack: comma-separated ids, or all.") -> Callable:
+def victim_option(help: str = "Whom to attack: comma-separated ids, or all.") -> Callable[[FC], FC]:
     """--victim, as text."""
     return click.option("--victim", default="0", show_default=True, help=help)
 
 
-def data_dir_option(help: str) -> Callable:
+def data_dir_option(help: str) -> Callable[[FC], FC]:
     """--data-dir, a folder that may be missing: where data is found is not known here."""
     path = click.Path(file_okay=False, path_type=Path)
     return click.option("--data-dir", type=path, help=help)
 
 
-def settings_options(command: Callable, only: Sequence[str] = ()) -> Callable:
+def settings_options(command: Command, only: Sequence[str] = ()) -> Command:
     """Adds an option for every setting, or for some; --preset, --config. Gives it `settings`."""
     chosen = [f for f in fields(Settings) if not only or f.name in only]
 
-    def wrapped(*args: Any, preset: str | None, config: Path | None, **options: Any) -> Any:
+    def called(*args: Any, preset: str | None, config: Path | None, **options: Any) -> Any:
         given = {f.name: options.pop(f.name) for f in chosen}
         bring_code(given, options.get("problem"))
         layers = [PRESETS[preset] if preset else {}, read_config(config) if config else {}, given]
         return command(*args, settings=absolute_paths(make_settings(*layers)), **options)
 
+    wrapped: Command = called
     wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
-    wrapped.__click_params__ = list(getattr(command, "__click_params__", []))
+    # Where click keeps the options of what is no command yet.
+    vars(wrapped)["__click_params__"] = list(getattr(command, "__click_params__", []))
     for about in reversed(chosen):
         wrapped = _option(about)(wrapped)
     wrapped = click.option(
@@ -143,7 +138,7 @@ def bring_code(given: dict[str, Any], problem: str | None) -> None:
 
 def brought_code(settings: Settings) -> OwnCode | None:
     """What the command was told to bring; a run that needs more than that is refused."""
-    code = click.get_current_context().meta.get("code")
+    code: OwnCode | None = click.get_current_context().meta.get("code")
     if settings.dataset.startswith(OWN) and (code is None or code.problem is None):
         raise WrongUse(f"{settings.dataset} is a problem of your own: --problem FILE.py:NAME")
     if settings.rule.startswith(OWN) and (code is None or code.rule is None):
@@ -155,10 +150,11 @@ def chosen_nodes(given: int | None) -> int:
     """How many clients a run has: as -n says, else as --config says, else five."""
     if given is not None:
         return given
-    return click.get_current_context().meta.get("nodes", NODES.default)
+    nodes: int = click.get_current_context().meta.get("nodes", NODES.default)
+    return nodes
 
 
-def _option(about: Field) -> Callable:
+def _option(about: Field[Any]) -> Callable[[FC], FC]:
     """The click option of one setting."""
     name = flag(about.name)
     if about.metadata["kind"] is bool:
@@ -175,21 +171,21 @@ def _option(about: Field) -> Callable:
     )
 
 
-def _metavar(about: Any) -> str:
+def _metavar(about: Mapping[str, Any]) -> str:
     if about["choices"]:
         return "|".join(about["choices"])
     kinds = {int: "INTEGER", float: "NUMBER", str: "TEXT"}
     return "|".join([kinds[about["kind"]], *about["words"]])
 
 
-def _help(about: Any) -> str:
-    default = default_of(about)
-    return about.metadata["help"] + ("" if default is None else f"  [default: {default}]")
+def _help(about: Field[Any]) -> str:
+    default, text = default_of(about), str(about.metadata["help"])
+    return text if default is None else f"{text}  [default: {default}]"
 
 
 def absolute_paths(settings: Settings) -> Settings:
     """Nodes may run in another folder, so what names a file or a folder is made absolute."""
-    changed = {}
+    changed: dict[str, Any] = {}
     if settings.dataset.endswith((".npz", ".csv")):
         changed["dataset"] = str(Path(settings.dataset).expanduser().resolve())
     if settings.data_dir is not None:

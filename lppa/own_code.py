@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import pickle
 import sys
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -24,11 +25,13 @@ from lppa.protocol.settings import OWN, RULES
 if TYPE_CHECKING:
     from lppa.models.problem import Problem
 
+    Brought = Problem | Callable[[], Problem]
+
 
 class OwnCode:
     """What a run brings: a problem, or a function that makes one, and a class of rule."""
 
-    def __init__(self, problem: Any = None, rule: type | None = None) -> None:
+    def __init__(self, problem: Brought | None = None, rule: type | None = None) -> None:
         self.problem = problem
         self.rule = rule
 
@@ -41,7 +44,8 @@ class OwnCode:
         """For a process on this machine; classes and functions of scripts and notebooks too."""
         try:
             # Not what a function has made here: every process makes it for itself.
-            return cloudpickle.dumps(OwnCode(self.problem, self.rule))
+            packed: bytes = cloudpickle.dumps(OwnCode(self.problem, self.rule))
+            return packed
         except Exception as error:
             raise WrongUse(
                 f"the problem cannot be handed to other processes: {error}; give a function that "
@@ -51,13 +55,13 @@ class OwnCode:
 
 def unpack(packed: bytes) -> OwnCode:
     """What `pack` made; the rule is known in this process from here on."""
-    code = pickle.loads(packed)
+    code: OwnCode = pickle.loads(packed)
     if code.rule is not None:
         register(code.rule)
     return code
 
 
-def make_problem(given: Any) -> Problem:
+def make_problem(given: object) -> Problem:
     """A problem as it was given, or as the function that was given makes it."""
     from lppa.models.problem import Problem
 
@@ -71,7 +75,7 @@ def register(rule: type) -> str:
     """Makes a rule known in this process; returns what settings call it."""
     from lppa.node.rules import rule as named
 
-    name = getattr(rule, "rule_name", OWN + rule.__name__)
+    name: str = getattr(rule, "rule_name", OWN + rule.__name__)
     named(name.removeprefix(OWN), getattr(rule, "rule_noise", "none"))(rule)
     return name
 

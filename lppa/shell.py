@@ -14,11 +14,21 @@ import traceback
 from collections.abc import Callable
 from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
-from typing import Any, NoReturn
+from types import FrameType
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import click
 
 from lppa.protocol.errors import LppaError, WrongUse
+
+Command = Callable[..., Any]
+"""What becomes a command: a function that options are given to."""
+
+FC = TypeVar("FC", bound="Command | click.Command")
+"""The same, or one that is a command already: what options can be added to."""
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 LPPA = (sys.executable, "-c", "from lppa.cli import main; main(prog_name='lppa')")
 PARENT = "LPPA_PARENT"  # the process that a command must not outlive
@@ -26,14 +36,14 @@ PARENT_EVERY = 0.5  # seconds between looks at whether it still lives
 INTERRUPTED = 130  # the exit code after Ctrl-C: 128 and the number of SIGINT, as shells have it
 
 
-def version_option(command: Callable) -> Callable:
+def version_option(command: FC) -> FC:
     """Adds --version."""
     # A new one for each command: it remembers the name of the first that was asked.
     about = "Print the version of lppa and leave."
     return click.version_option(package_name="lppa", help=about)(command)
 
 
-def verbosity(command: Callable) -> Callable:
+def verbosity(command: Command) -> Command:
     """Adds -v, -q and --version, and sends the log to standard error.
 
     With -q standard output is for data alone: for --json, and for CSV.
@@ -80,11 +90,11 @@ def start_logging(level: int) -> None:
     logger.propagate = False
 
 
-def show_errors(command: Callable) -> Callable:
+def show_errors(command: Callable[Given, Result]) -> Callable[Given, Result]:
     """Shows an LppaError as one line and leaves with its exit code; -v shows the traceback."""
 
     @functools.wraps(command)
-    def wrapped(*args: Any, **options: Any) -> Any:
+    def wrapped(*args: Given.args, **options: Given.kwargs) -> Result:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _interrupt)
         has_parent = False
@@ -169,6 +179,6 @@ def _environment() -> dict[str, str]:
     return {**os.environ, PARENT: str(os.getpid())}
 
 
-def _interrupt(signum: int, frame: Any) -> None:
+def _interrupt(signum: int, frame: FrameType | None) -> None:
     """A polite kill, or a terminal that is closed, ends a command like Ctrl-C does."""
     raise KeyboardInterrupt

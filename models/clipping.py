@@ -21,6 +21,7 @@ def clipped_gradient(
     model: FlatModel, theta: Tensor, x: Tensor, y: Tensor, bound: float, order: int
 ) -> Tensor:
     """The mean over samples of g_k · min(1, bound / ‖g_k‖), in the norm of that order (1 or 2)."""
+    parts: Iterator[Tensor]
     if x.layout == torch.sparse_csr:
         parts = (model.gradient(theta, *sample)[0][None] for sample in _rows(x, y))
     else:

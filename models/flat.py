@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -87,11 +87,12 @@ class FlatModel:
             # The network moves its averages in place, and theta is the caller's.
             self._bind_averages([view.clone() for view in self._averages(theta)])
         loss = self.loss(self.module(x), y)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]  # PyTorch gives it no types
         for parameter in self._parameters:
             parameter.grad = None
         if self._owners:
-            moved = torch.cat([m._buffers[name].reshape(-1) for m, name in self._owners])
+            averages = [cast(Tensor, m._buffers[name]) for m, name in self._owners]
+            moved = torch.cat([average.reshape(-1) for average in averages])
             flat[self.learned :] = (theta[self.learned :] - moved) / self.average_step
         return flat, loss.item()
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lppa.models.schedule import Schedule
+from lppa.models.schedule import Name, Schedule
 
-Terms = Sequence[tuple[float, tuple]]
+Terms = Sequence[tuple[float, Name]]
 """A target: coefficients and names, of `tracking.gradient_name`."""
 
 NOT_IDENTIFIABLE = float("inf")
@@ -38,7 +38,7 @@ class View:
 
     fixed: np.ndarray
     noise: np.ndarray
-    columns: dict[tuple, int]
+    columns: dict[Name, int]
     draw: float = 1.0
 
 
@@ -148,9 +148,9 @@ def _laplacian_factor(adjacency: np.ndarray) -> np.ndarray:
 # --- rows over blocks of columns ----------------------------------------------------------------
 
 
-def _blocks(schedule: Schedule) -> list[tuple]:
+def _blocks(schedule: Schedule) -> list[Name]:
     """The kinds of unknowns; each block has one column per node."""
-    names: list[tuple] = [] if schedule.common_start else [("theta",)]
+    names: list[Name] = [] if schedule.common_start else [("theta",)]
     names += [("g", t) for t in range(schedule.rounds + 1)]
     return names + [("noise", t) for t in schedule.noise_rounds]
 
@@ -161,7 +161,7 @@ class _News:
     `told` is what each heard message tells that the earlier ones did not.
     """
 
-    def __init__(self, schedule: Schedule, crowd: _Crowd, names: list[tuple]) -> None:
+    def __init__(self, schedule: Schedule, crowd: _Crowd, names: list[Name]) -> None:
         self.schedule = schedule
         self.mixing = schedule.W[np.ix_(crowd.nodes, crowd.nodes)]
         self.heard = len(crowd.heard)
@@ -172,7 +172,8 @@ class _News:
     def zeros(self) -> np.ndarray:
         return np.zeros((len(self.every), len(self.places), len(self.every)))
 
-    def add(self, rows: np.ndarray, coefficient: float, *block: object) -> None:
+    def add(self, rows: np.ndarray, coefficient: float, kind: str, *when: int) -> None:
+        block = (kind, *when)
         # A common start is known to all.
         if block in self.places:
             rows[self.every, self.places[block], self.every] += coefficient
@@ -190,14 +191,15 @@ class _News:
     def mix(self, rows: np.ndarray) -> np.ndarray:
         """W @ rows, where the rows of the heard nodes are known and count as zero."""
         flat = rows[self.heard :].reshape(len(rows) - self.heard, rows[0].size)
-        return (self.mixing[:, self.heard :] @ flat).reshape(rows.shape)
+        mixed: np.ndarray = self.mixing[:, self.heard :] @ flat
+        return mixed.reshape(rows.shape)
 
     def step(self, t: int) -> float:
         """θ is counted in units of the first step: so λ drops out, or is left to `View.draw`."""
         return 1.0 / (1.0 + self.schedule.lam_decay * t)
 
 
-def _compact(fixed: np.ndarray, noise: np.ndarray, columns: dict[tuple, int]) -> View:
+def _compact(fixed: np.ndarray, noise: np.ndarray, columns: dict[Name, int]) -> View:
     """Leaves out what is zero, and gives all rows the same length."""
     length = np.sqrt((fixed**2).sum(axis=1) + (noise**2).sum(axis=1))
     kept = length > ROUNDING
@@ -234,7 +236,7 @@ def _least_deviations(seen: View, wanted: np.ndarray) -> np.ndarray:
         left[:, asking] += noise.T @ (u[:, :rank] @ (inside / s[:rank, None]))
     size = np.linalg.norm(left, axis=0)
     left = _without(np.concatenate(free, axis=1), left) if free else left
-    found = np.linalg.norm(left, axis=0)
+    found: np.ndarray = np.linalg.norm(left, axis=0)
     found[found <= NO_NOISE * np.maximum(1.0, size)] = 0.0
     found[np.sqrt(missed) > PART_OF * np.linalg.norm(wanted, axis=0)] = NOT_IDENTIFIABLE
     return found

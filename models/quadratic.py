@@ -36,7 +36,8 @@ class Quadratic:
 
     def optimum(self) -> Tensor:
         """Where the mean objective is least, in float64."""
-        return torch.linalg.solve(self.A.mean(0), self.b.mean(0))
+        least: Tensor = torch.linalg.solve(self.A.mean(0), self.b.mean(0))
+        return least
 
     def gap(self, theta: Tensor) -> float:
         """loss(θ) − loss(optimum)."""

@@ -8,9 +8,12 @@ rows in, `leakage` what attackers do not know yet. What follows from the message
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+
+Name = tuple[Any, ...]
+"""What an unknown is called: ("theta", node), ("g", node, t) or ("noise", sender, receiver, t)."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def noise_in_every_round(schedule: Schedule) -> bool:
     )
 
 
-def gradient_name(node: int, t: int) -> tuple:
+def gradient_name(node: int, t: int) -> Name:
     """What gradients are called: g^t is the one that a client's round t has, counted from 0.
 
     In gradient tracking the state sent in round t was made with it, in dsgd that of round t + 1.
@@ -105,8 +108,8 @@ class Algebra(Protocol):
     def zeros(self) -> np.ndarray:
         """Vectors that depend on nothing."""
 
-    def add(self, rows: np.ndarray, coefficient: float, *block: object) -> None:
-        """Adds to each client's vector its own unknown: ("theta",) or ("g", t)."""
+    def add(self, rows: np.ndarray, coefficient: float, kind: str, *when: int) -> None:
+        """Adds to each client's vector its own unknown: "theta", or "g" of a round t."""
 
     def add_noise(self, rows: np.ndarray, t: int) -> None:
         """Adds round t's noise, if there is any."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lppa.models.schedule import Schedule, gradient_name
+from lppa.models.schedule import Name, Schedule, gradient_name
 
 EXACT = 1e-9  # noise coefficients below this are none
 RANK = 1e-10  # singular values below this are none, all rows having length 1
@@ -32,7 +32,7 @@ class Rows:
 
     theta: np.ndarray
     gamma: np.ndarray
-    columns: dict[tuple, int]
+    columns: dict[Name, int]
     deviations: np.ndarray
 
     @property
@@ -44,7 +44,7 @@ class Rows:
         """The row of g_node^t."""
         return self.combination([(1.0, gradient_name(node, t))])
 
-    def combination(self, terms: Iterable[tuple[float, tuple]]) -> np.ndarray:
+    def combination(self, terms: Iterable[tuple[float, Name]]) -> np.ndarray:
         """The row of a sum of unknowns, each with its coefficient and its name."""
         row = np.zeros(len(self.columns))
         for coefficient, name in terms:
@@ -69,7 +69,7 @@ def messages(schedule: Schedule) -> Rows:
 class _Dense:
     """Vectors as dense rows over all unknowns, and all of θ and γ that was sent."""
 
-    def __init__(self, schedule: Schedule, names: dict[tuple, int]) -> None:
+    def __init__(self, schedule: Schedule, names: dict[Name, int]) -> None:
         self.schedule = schedule
         self.names = names
         self.sent: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
@@ -78,8 +78,7 @@ class _Dense:
     def zeros(self) -> np.ndarray:
         return np.zeros((self.schedule.nodes, len(self.names)))
 
-    def add(self, rows: np.ndarray, coefficient: float, *block: object) -> None:
-        kind, *when = block
+    def add(self, rows: np.ndarray, coefficient: float, kind: str, *when: int) -> None:
         for i in range(self.schedule.nodes):
             whose = 0 if kind == "theta" and self.schedule.common_start else i
             rows[i, self.names[(kind, whose, *when)]] += coefficient
@@ -98,12 +97,13 @@ class _Dense:
         return vectors
 
     def mix(self, rows: np.ndarray) -> np.ndarray:
-        return self.schedule.W @ rows
+        mixed: np.ndarray = self.schedule.W @ rows
+        return mixed
 
 
-def _unknowns(schedule: Schedule) -> dict[tuple, int]:
+def _unknowns(schedule: Schedule) -> dict[Name, int]:
     """The column of every first model, gradient and draw of noise."""
-    names: dict[tuple, int] = {}
+    names: dict[Name, int] = {}
     for i in range(schedule.nodes):
         names.setdefault(("theta", 0 if schedule.common_start else i), len(names))
         for t in range(schedule.rounds + 1):
@@ -123,7 +123,7 @@ class Known:
     """What attackers know: rows, and what each row is, so that values can be filled in."""
 
     rows: np.ndarray
-    names: tuple[tuple, ...]
+    names: tuple[Name, ...]
 
 
 def known_rows(
@@ -136,7 +136,8 @@ def known_rows(
     """
     spies = set(attackers)
     heard = spies | {s for s, r in schedule.edges() if r in spies}
-    found, names = [], []
+    found: list[np.ndarray] = []
+    names: list[Name] = []
     for t in range(len(rows.theta)):
         for i in sorted(heard):
             found.append(rows.theta[t, i])

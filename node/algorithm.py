@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
@@ -18,6 +19,9 @@ from lppa.node.learner import Learner
 from lppa.node.neighbours import Neighbours
 from lppa.node.state import ClientState
 from lppa.node.updates import Local, Update, Vectors
+
+if TYPE_CHECKING:
+    from lppa.node.noise import Injection
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ def aggregate(
     update: Update,
     neighbours: Neighbours,
     learner: Learner,
-    inject: Callable[[Tensor, int], Tensor],
+    inject: Injection,
     steps: LocalSteps,
     rounds: int,
     finish: int = 0,

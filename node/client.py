@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,12 @@ class reported_failures:
     def __enter__(self) -> reported_failures:
         return self
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: Any) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if error is None or isinstance(error, Stopped):
             return
         waited_for, at = -1, self.round
@@ -142,7 +148,7 @@ class reported_failures:
             at = self.round if error.round is None else error.round
         reason = str(error)
         if not isinstance(error, LppaError):
-            reason = blame(error) or f"{kind.__name__}: {error}"
+            reason = blame(error) or f"{type(error).__name__}: {error}"
         if isinstance(error, KeyboardInterrupt):
             reason = "it was interrupted"
         log.error("stopping in round %d: %s", at, reason)
@@ -234,7 +240,7 @@ def make_injection(settings: Settings, noise: str, size: int, neighbours: Neighb
             neighbours.epoch,
         )
 
-    shared, alone = source(settings.beta, "edge"), source(settings.beta_own, "own")
+    shared, alone = source(float(settings.beta), "edge"), source(settings.beta_own, "own")
     draw = make_noise(noise, settings.noise_exchange, shared, neighbours)
     # Independent noise on top is of the kind that dp adds, on a scale of its own.
     on_top = own(alone, neighbours) if settings.beta_own else None

@@ -24,18 +24,21 @@ WORDS = 2.0**31  # magnitudes that a signed word can have
 PIECE_BITS = 15
 PIECES = 1 << (32 - PIECE_BITS)
 COMMITTED = 256  # draws that a commitment is made over
+NO_TABLE: np.ndarray = np.zeros(0, np.int32)  # without noise nothing is looked up
 
 
 def laplace(p: np.ndarray) -> np.ndarray:
     """How far out, in units of β, the noise lies that a part p of all noise is further out than."""
-    return -np.log(p)
+    out: np.ndarray = -np.log(p)
+    return out
 
 
 def gaussian(p: np.ndarray) -> np.ndarray:
     """The same for noise with Laplace noise's variance, so that β means the same in both."""
     from scipy.special import ndtri
 
-    return -math.sqrt(2.0) * ndtri(p / 2.0)
+    out: np.ndarray = -math.sqrt(2.0) * ndtri(p / 2.0)
+    return out
 
 
 QUANTILES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -61,7 +64,7 @@ class Expander:
         self.size = size
         self.step = grid_step(beta) if beta else 0.0
         self.values, self.slopes = (
-            quantile_table(distribution, beta / self.step) if beta else (None, None)
+            quantile_table(distribution, beta / self.step) if beta else (NO_TABLE, NO_TABLE)
         )
 
     def total(self, terms: Iterable[tuple[int, bytes]], t: int, epoch: int = 0) -> np.ndarray:
@@ -70,7 +73,7 @@ class Expander:
 
     def _sum(self, streams: Sequence[tuple[int, CipherContext]], size: int) -> np.ndarray:
         # No draw reaches 2^22 steps, so that this many of them cannot run over.
-        sums = np.zeros(size, np.int32 if len(streams) < 512 else np.int64)
+        sums: np.ndarray = np.zeros(size, np.int32 if len(streams) < 512 else np.int64)
         if self.beta == 0.0:
             return sums
         work = _Work()

@@ -7,7 +7,7 @@ import os
 import socket
 import time
 
-from lppa.protocol.codec import COORDINATOR, BadMessage, WrongRun, decode, encode
+from lppa.protocol.codec import COORDINATOR, BadMessage, Frame, WrongRun, decode, encode
 from lppa.protocol.errors import RunFailed, WrongUse
 from lppa.protocol.links import Stopped
 from lppa.protocol.messages import Hello, Message, Plan, Refuse, Stop, Waiting
@@ -27,7 +27,8 @@ def join(wire: Wire, coordinator: Outbox, timeout: float, endpoint: str = "") ->
     """
     where = wire.book.coordinator.endpoint
     hello = Hello(wire.instance, socket.gethostname(), os.getpid(), NOISE_EXCHANGES, endpoint)
-    heard, missing = time.monotonic(), ()
+    heard = time.monotonic()
+    missing: tuple[int, ...] = ()
     greeted = 0.0
     log.info("looking for the coordinator at %s", where)
     while True:
@@ -63,7 +64,7 @@ def join(wire: Wire, coordinator: Outbox, timeout: float, endpoint: str = "") ->
             log.info("waiting for %s", name_all(set(missing)))
 
 
-def _answer(frames: list, run: str, where: str) -> Message | None:
+def _answer(frames: list[Frame], run: str, where: str) -> Message | None:
     """The coordinator's message, None if it is not one."""
     try:
         envelope = decode(frames, run)

@@ -11,7 +11,6 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgpack
 
@@ -89,7 +88,7 @@ def read_log(path: Path) -> Iterator[Entry]:
         yield Entry(about["direction"], about["peer"], envelope.message)
 
 
-def _record(whole: memoryview, place: int) -> tuple[list[Any], int] | None:
+def _record(whole: memoryview, place: int) -> tuple[list[memoryview], int] | None:
     """The frames of the record at a place and where the next begins; None if it is not whole."""
     if place + COUNT.size > len(whole):
         return None

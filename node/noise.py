@@ -12,6 +12,7 @@ import hmac
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import torch
@@ -80,7 +81,8 @@ def difference(source: NoiseSource, neighbours: Neighbours) -> Draw:
     def drawn(t: int) -> Tensor:
         sent = {receiver: source.draw(receiver, t) for receiver in neighbours.outputs}
         received = neighbours.exchange_noise(t, sent)
-        return sum(sent.values()) - sum(received)
+        # Everybody has neighbours both ways: the graph is strongly connected.
+        return cast(Tensor, sum(sent.values()) - sum(received))
 
     return drawn
 
@@ -156,8 +158,9 @@ class Injection:
         if not self.due(t):
             return vector
         noise = self.draw(t)
-        if self.on_top is not None:
-            noise = self.on_top(t) if noise is None else noise + self.on_top(t)
+        extra = None if self.on_top is None else self.on_top(t)
+        if extra is not None:
+            noise = extra if noise is None else noise + extra
         if noise is None:
             return vector
         self.norm = float(noise.double().norm())

@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from lppa.node.updates import DSGD, GradientTracking, Update
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import OWN
+
+Class = TypeVar("Class", bound=type)
 
 NOISES = ("none", "own", "difference")
 
@@ -33,7 +36,7 @@ RULES: dict[str, Rule] = {
 }
 
 
-def rule(name: str, noise: str = "none") -> Callable[[type], type]:
+def rule(name: str, noise: str = "none") -> Callable[[Class], Class]:
     """Registers a class as a rule of one's own: `@lppa.rule("push-sum")`.
 
     Then `lppa.run(rule="push-sum")`, or `lppa run --rule FILE.py:NAME` with the class's name; runs
@@ -46,16 +49,18 @@ def rule(name: str, noise: str = "none") -> Callable[[type], type]:
     if noise not in NOISES:
         raise WrongUse(f"the noise of a rule is one of {', '.join(NOISES)}, not {noise!r}")
 
-    def register(update: type) -> type:
+    def register(update: Class) -> Class:
         lacking = [a for a in ("travels", "start", "combine") if not hasattr(update, a)]
         if noise != "none" and not hasattr(update, "noised"):
             lacking.append("noised")
         if lacking:
             raise WrongUse(f"the rule {name} has no {' and no '.join(lacking)}")
-        update.noised = getattr(update, "noised", update.travels[0])
-        update.scalars = getattr(update, "scalars", ())
-        RULES[OWN + name] = Rule(update, noise)
-        update.rule_name, update.rule_noise = OWN + name, noise
+        # Somebody's class, of which no type says what it has.
+        filled: Any = update
+        filled.noised = getattr(update, "noised", filled.travels[0])
+        filled.scalars = getattr(update, "scalars", ())
+        RULES[OWN + name] = Rule(filled, noise)
+        filled.rule_name, filled.rule_noise = OWN + name, noise
         return update
 
     return register

@@ -10,8 +10,9 @@ from functools import partial
 import torch
 
 from lppa.models.networks import build
-from lppa.models.problem import Problem, r2, rmse, squared_error
+from lppa.models.problem import Metric, Problem, r2, rmse, squared_error
 from lppa.node.datasets import chosen_dataset
+from lppa.node.datasets.samples import Samples
 from lppa.protocol.settings import Settings
 
 
@@ -24,5 +25,6 @@ def shipped_problem(settings: Settings, start: int) -> Problem:
     if dataset.classes:
         return Problem(module, *data, name=settings.dataset)
     # The network learns the standardised target; people are told in its own units.
-    metrics = {"rmse": partial(rmse, unit=dataset.train.y_std), "r2": r2}
+    unit = dataset.train.y_std if isinstance(dataset.train, Samples) else 1.0
+    metrics: dict[str, Metric] = {"rmse": partial(rmse, unit=unit), "r2": r2}
     return Problem(module, *data, squared_error, metrics, settings.dataset)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,7 +12,7 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self.started = time.perf_counter()
-        self.seconds: Counter[str] = Counter()
+        self.seconds: dict[str, float] = {}
 
     @contextmanager
     def __call__(self, phase: str) -> Iterator[None]:
@@ -21,7 +20,8 @@ class Stopwatch:
         try:
             yield
         finally:
-            self.seconds[phase] += time.perf_counter() - before
+            spent = time.perf_counter() - before
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + spent
 
     def total(self) -> float:
         """Seconds since the watch was made."""

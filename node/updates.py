@@ -51,9 +51,9 @@ class Update(Protocol):
 class GradientTracking:
     """Algorithm 1: γ tracks the mean of all clients' gradients, and Σγ = Σḡ."""
 
-    travels = ("theta", "gamma")
+    travels: tuple[str, ...] = ("theta", "gamma")
     noised = "gamma"
-    scalars = ()
+    scalars: tuple[str, ...] = ()
 
     def start(self, theta: Tensor, local: Local) -> Vectors:
         """γ begins as the client's own gradient."""
@@ -72,9 +72,9 @@ class GradientTracking:
 class DSGD:
     """D-SGD: θ alone travels, with noise in it, and each client adds its own gradient's step."""
 
-    travels = ("theta",)
+    travels: tuple[str, ...] = ("theta",)
     noised = "theta"
-    scalars = ()
+    scalars: tuple[str, ...] = ()
 
     def start(self, theta: Tensor, local: Local) -> Vectors:
         """Nothing but a model: the first message has no gradient in it."""

@@ -74,6 +74,12 @@ def is_local(endpoint: str) -> bool:
         return False
 
 
+def is_endpoint(text: str) -> bool:
+    """Whether a text is like tcp://HOST:PORT or ipc://PATH."""
+    pattern = r"tcp://(\[[0-9a-fA-F:.]+\]|[^\s:/*\[\]]+):\d{1,5}|ipc://\S+"
+    return re.fullmatch(pattern, text) is not None
+
+
 def is_any_port(endpoint: str) -> bool:
     """Whether an endpoint leaves the port to the operating system."""
     return endpoint.startswith("tcp://") and endpoint.endswith(":0")
@@ -152,9 +158,7 @@ def _peer(entry: Any, name: str) -> Peer:
     if not isinstance(entry, dict):
         raise WrongUse(f"{name} has no entry")
     endpoint, key = entry.get("endpoint"), entry.get("public_key")
-    if not isinstance(endpoint, str) or not re.fullmatch(
-        r"tcp://(\[[0-9a-fA-F:.]+\]|[^\s:/*\[\]]+):\d{1,5}|ipc://\S+", endpoint
-    ):
+    if not isinstance(endpoint, str) or not is_endpoint(endpoint):
         raise WrongUse(f"{name}: endpoint {endpoint!r} is not like tcp://HOST:PORT or ipc://PATH")
     if endpoint.startswith("tcp://"):
         # Port 0 is any that is free: a node says hello with the one that it got. The coordinator

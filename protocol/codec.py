@@ -25,7 +25,11 @@ MAX_FRAME = 1 << 31
 MAX_TEXT = 1 << 16
 MAX_DIMENSIONS = 4
 MAX_VECTORS = 16
-DTYPES = {"<f4": np.dtype("<f4"), "<f8": np.dtype("<f8"), "|u1": np.dtype("|u1")}
+DTYPES: dict[str, np.dtype[Any]] = {
+    "<f4": np.dtype("<f4"),
+    "<f8": np.dtype("<f8"),
+    "|u1": np.dtype("|u1"),
+}
 
 KINDS: dict[str, type] = {
     kind.__name__.lower(): kind
@@ -47,6 +51,10 @@ KINDS: dict[str, type] = {
     )
 }
 NAMES = {kind: name for name, kind in KINDS.items()}
+
+
+Frame = Any
+"""Bytes, an array or a view of either: whatever has its memory in one piece."""
 
 
 class BadMessage(Exception):
@@ -92,9 +100,11 @@ ARRAY, VECTORS = "np.ndarray", "Vectors"
 IN_HEADER = ("epoch", "round")  # of every message, 0 where it has none
 
 
-def encode(message: Message, run: str, sender: int) -> list[Any]:
+def encode(message: Message, run: str, sender: int) -> list[Frame]:
     """The frames of a message; its arrays are handed on as they are, not copied."""
-    tensors, body, frames = [], {}, []
+    tensors: list[list[Any]] = []
+    body: dict[str, Any] = {}
+    frames: list[Frame] = []
     for about in fields(message):
         value = getattr(message, about.name)
         if about.type in (ARRAY, VECTORS):
@@ -120,7 +130,7 @@ def encode(message: Message, run: str, sender: int) -> list[Any]:
     return [msgpack.packb(header), *frames]
 
 
-def decode(frames: Sequence[Any], run: str) -> Envelope:
+def decode(frames: Sequence[Frame], run: str) -> Envelope:
     """The message in the frames, its arrays in place; raises BadMessage if anything is off."""
     header = _header(frames)
     if header["version"] != VERSION:
@@ -138,7 +148,7 @@ def decode(frames: Sequence[Any], run: str) -> Envelope:
 HEADER = {"version": int, "run": str, "kind": str, "sender": int, "epoch": int, "round": int}
 
 
-def _header(frames: Sequence[Any]) -> dict[str, Any]:
+def _header(frames: Sequence[Frame]) -> dict[str, Any]:
     if not frames:
         raise BadMessage("no header")
     raw = memoryview(frames[0])
@@ -162,7 +172,7 @@ def _header(frames: Sequence[Any]) -> dict[str, Any]:
     return header
 
 
-def _arrays(specs: list[Any], frames: Sequence[Any]) -> dict[str, np.ndarray]:
+def _arrays(specs: list[Any], frames: Sequence[Frame]) -> dict[str, np.ndarray]:
     if len(specs) != len(frames):
         raise BadMessage(f"{len(frames)} frames for {len(specs)} arrays")
     arrays = {}
@@ -193,7 +203,8 @@ def _arrays(specs: list[Any], frames: Sequence[Any]) -> dict[str, np.ndarray]:
 
 def _body(kind: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """The constructor's arguments, each checked against the message's annotation."""
-    body, values = header["body"], {}
+    body: dict[str, Any] = header["body"]
+    values: dict[str, Any] = {}
     for about in fields(kind):
         if about.type == ARRAY:
             if about.name not in arrays:
@@ -208,7 +219,7 @@ def _body(kind: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
         elif about.name not in body and about.default is not MISSING:
             values[about.name] = about.default
         else:
-            if about.name not in body or not CHECKS[about.type](body[about.name]):
+            if about.name not in body or not CHECKS[str(about.type)](body[about.name]):
                 raise BadMessage(f"{header['kind']} without a proper {about.name}")
             value = body[about.name]
             values[about.name] = tuple(value) if isinstance(value, list) else value

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -27,6 +27,11 @@ log = logging.getLogger("lppa.links")
 
 SEED_BYTES = 32  # of a seed and of its commitment
 MOST_REASONS = 32  # that are told apart; a stranger could think of endlessly many
+
+Exchanged = Noise | Seed | State
+"""What neighbours send each other once they have met."""
+
+Kind = TypeVar("Kind", Noise, Seed, State)
 
 
 class Stopped(LppaError):
@@ -62,7 +67,7 @@ class Links(ABC):
         # Hears every message that passes, as ("in" or "out", peer, message); for attackers.
         self.tap: Callable[[str, int, Message], None] | None = None
 
-    def send(self, message: Noise | Seed | State, receiver: int) -> None:
+    def send(self, message: Exchanged, receiver: int) -> None:
         """Sends to one out-neighbour. The arrays must not be changed afterwards."""
         kind = "noise" if isinstance(message, (Noise, Seed)) else "state"
         self.sent[kind] += array_bytes(message)
@@ -70,7 +75,7 @@ class Links(ABC):
             self.tap("out", receiver, message)
         self._transmit(message, receiver)
 
-    def receive(self, kind: type, round: int, sender: int) -> Any:
+    def receive(self, kind: type[Kind], round: int, sender: int) -> Kind:
         """The message of that kind and round from one in-neighbour; waits until the deadline."""
         self.round = max(self.round, round)
         deadline = time.monotonic() + self.around.timeout
@@ -90,13 +95,13 @@ class Links(ABC):
     def accept(self, envelope: Envelope, speaker: int | None) -> None:
         """Puts a message into the mailbox, or drops it with a reason."""
         try:
-            self._check(envelope, speaker)
+            message = self._checked(envelope, speaker)
         except BadMessage as reason:
             self.drop(str(reason), envelope.sender)
         else:
             if self.tap is not None:
-                self.tap("in", envelope.sender, envelope.message)
-            self.mailbox.put(envelope.sender, envelope.message)
+                self.tap("in", envelope.sender, message)
+            self.mailbox.put(envelope.sender, message)
 
     def drop(self, reason: str, sender: int | None = None) -> None:
         """Counts and logs a message that is not used."""
@@ -109,7 +114,7 @@ class Links(ABC):
             count = self.dropped[reason]
             log.warning("dropped a message from %s: %s (%d so far)", whom, reason, count)
 
-    def _check(self, envelope: Envelope, speaker: int | None) -> None:
+    def _checked(self, envelope: Envelope, speaker: int | None) -> Exchanged:
         message, around = envelope.message, self.around
         check_speaker(envelope, speaker)
         if envelope.sender not in around.inputs:
@@ -123,8 +128,9 @@ class Links(ABC):
         if self.mailbox.has_had(envelope.sender, message):
             raise BadMessage(f"a second {type(message).__name__.lower()} for one round")
         self._check_arrays(message)
+        return message
 
-    def _check_arrays(self, message: Noise | Seed | State) -> None:
+    def _check_arrays(self, message: Exchanged) -> None:
         """Names, types and sizes are those of this round, and all values are numbers."""
         dtype, found = self.around.dtype, arrays_of(message)
         if isinstance(message, State):
@@ -150,7 +156,7 @@ class Links(ABC):
         """Raises Stopped if somebody has ended the run; never waits."""
 
     @abstractmethod
-    def _transmit(self, message: Message, receiver: int) -> None:
+    def _transmit(self, message: Exchanged, receiver: int) -> None:
         """Hands a message on to its receiver."""
 
     @abstractmethod
@@ -170,7 +176,7 @@ class LocalLinks(Links):
     def check_for_stop(self) -> None:
         """Nobody can end a run in one process from outside."""
 
-    def _transmit(self, message: Message, receiver: int) -> None:
+    def _transmit(self, message: Exchanged, receiver: int) -> None:
         self.queues[receiver].put(Envelope(self.around.me, message))
 
     def _gather(self, seconds: float) -> None:

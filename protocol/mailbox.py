@@ -12,9 +12,22 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 Key = tuple[type, int, int, int]
+Kind = TypeVar("Kind")
+
+
+class Dated(Protocol):
+    """A message of one round in one epoch."""
+
+    @property
+    def epoch(self) -> int:
+        """Which view of the graph it belongs to."""
+
+    @property
+    def round(self) -> int:
+        """Which round it belongs to."""
 
 
 @dataclass
@@ -26,9 +39,9 @@ class Mailbox:
     _taken: dict[tuple[type, int], tuple[int, int]] = field(default_factory=dict)
     _ready: dict[Key, Any] = field(default_factory=dict)
     _held: list[tuple[float, int, Key, Any]] = field(default_factory=list)
-    _order: count = field(default_factory=count)
+    _order: count[int] = field(default_factory=count)
 
-    def put(self, sender: int, message: Any) -> None:
+    def put(self, sender: int, message: Dated) -> None:
         """Keeps a message until it is taken."""
         key = (type(message), message.epoch, message.round, sender)
         self._known.add(key)
@@ -38,19 +51,19 @@ class Mailbox:
             due = time.monotonic() + self.delay()
             heapq.heappush(self._held, (due, next(self._order), key, message))
 
-    def has_had(self, sender: int, message: Any) -> bool:
+    def has_had(self, sender: int, message: Dated) -> bool:
         """Whether a message of the same kind, round and sender is waiting, or was taken."""
         kind, when = type(message), (message.epoch, message.round)
         taken = self._taken.get((kind, sender), (-1, -1))
         return when <= taken or (kind, *when, sender) in self._known
 
-    def take(self, kind: type, epoch: int, round: int, sender: int) -> Any | None:
+    def take(self, kind: type[Kind], epoch: int, round: int, sender: int) -> Kind | None:
         """Hands a message out, once; None if it is not there (yet)."""
         now = time.monotonic() if self._held else 0.0
         while self._held and self._held[0][0] <= now:
-            _, _, key, message = heapq.heappop(self._held)
-            self._ready[key] = message
-        message = self._ready.pop((kind, epoch, round, sender), None)
+            _, _, key, held = heapq.heappop(self._held)
+            self._ready[key] = held
+        message: Kind | None = self._ready.pop((kind, epoch, round, sender), None)
         if message is not None:
             self._known.discard((kind, epoch, round, sender))
             self._taken[kind, sender] = (epoch, round)

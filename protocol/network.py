@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from lppa.protocol.codec import COORDINATOR, BadMessage, Envelope, decode, encode
+from lppa.protocol.codec import COORDINATOR, BadMessage, Envelope, Frame, decode, encode
 from lppa.protocol.errors import RunFailed
-from lppa.protocol.links import Links, Neighbourhood, Stopped, check_speaker
-from lppa.protocol.messages import Greet, Message, Refuse, Stop, Welcome
+from lppa.protocol.links import Exchanged, Links, Neighbourhood, Stopped, check_speaker
+from lppa.protocol.messages import Greet, Refuse, Stop, Welcome
 from lppa.protocol.names import name_all
-from lppa.protocol.sockets import Inbox, Outbox, SendTimeout, Wire, wait_for_any
+from lppa.protocol.sockets import Arrival, Inbox, Outbox, SendTimeout, Wire, wait_for_any
 
 
 class NetworkLinks(Links):
@@ -52,7 +51,7 @@ class NetworkLinks(Links):
                     round=0,
                 )
             # Not for long at once: that a key was turned down is not heard on these sockets.
-            boxes = [self.inbox, self.coordinator, *self.outboxes.values()]
+            boxes: list[Inbox | Outbox] = [self.inbox, self.coordinator, *self.outboxes.values()]
             wait_for_any(boxes, min(left, 0.5))
             self._heed_coordinator()
             while (arrival := self.inbox.receive()) is not None:
@@ -61,28 +60,26 @@ class NetworkLinks(Links):
                     continue
                 if not isinstance(envelope.message, Greet):
                     self.accept(envelope, arrival.speaker)
-                elif self._same_plan(envelope, arrival.speaker, fingerprint, arrival.route):
+                elif self._same_plan(envelope, arrival, envelope.message.fingerprint, fingerprint):
                     unheard.discard(envelope.sender)
             for receiver in sorted(unwelcome):
                 if self._welcomed_by(receiver, fingerprint):
                     unwelcome.discard(receiver)
 
-    def _same_plan(
-        self, envelope: Envelope, speaker: int | None, fingerprint: str, route: bytes
-    ) -> bool:
+    def _same_plan(self, envelope: Envelope, arrival: Arrival, theirs: str, ours: str) -> bool:
         """Answers a neighbour's greeting; two plans in one run are refused by name."""
         try:
-            check_speaker(envelope, speaker)
+            check_speaker(envelope, arrival.speaker)
         except BadMessage as reason:
             self.drop(str(reason), envelope.sender)
             return False
         if envelope.sender not in self.around.inputs:
-            reason = f"node {envelope.sender} is not an in-neighbour of node {self.around.me}"
-            self.inbox.reply(route, encode(Refuse(reason), self.run, self.around.me))
-            self.drop(reason, envelope.sender)
+            refusal = f"node {envelope.sender} is not an in-neighbour of node {self.around.me}"
+            self.inbox.reply(arrival.route, encode(Refuse(refusal), self.run, self.around.me))
+            self.drop(refusal, envelope.sender)
             return False
-        self.inbox.reply(route, encode(Welcome(fingerprint), self.run, self.around.me))
-        self._compare(envelope.sender, envelope.message.fingerprint, fingerprint)
+        self.inbox.reply(arrival.route, encode(Welcome(ours), self.run, self.around.me))
+        self._compare(envelope.sender, theirs, ours)
         return True
 
     def _welcomed_by(self, receiver: int, fingerprint: str) -> bool:
@@ -117,7 +114,7 @@ class NetworkLinks(Links):
         """Raises Stopped if the coordinator has ended the run; never waits."""
         self._heed_coordinator()
 
-    def _transmit(self, message: Message, receiver: int) -> None:
+    def _transmit(self, message: Exchanged, receiver: int) -> None:
         try:
             self.outboxes[receiver].send(encode(message, self.run, self.around.me))
         except SendTimeout:
@@ -136,7 +133,7 @@ class NetworkLinks(Links):
             if envelope is not None:
                 self.accept(envelope, arrival.speaker)
 
-    def _open(self, frames: Sequence[Any]) -> Envelope | None:
+    def _open(self, frames: Sequence[Frame]) -> Envelope | None:
         try:
             return decode(frames, self.run)
         except BadMessage as reason:

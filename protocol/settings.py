@@ -1,4 +1,4 @@
-"""An experiment's settings: every option once, with its default, help text and check.
+"""An experiment's settings: every option once, with its default, help text and bounds.
 
 The command line, `--config` files, the plan message and `config.json` are all made from this one
 dataclass. It holds what the nodes must agree on; where a run writes and who talks is not here.
@@ -6,47 +6,13 @@ dataclass. It holds what the nodes must agree on; where a run writes and who tal
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from lppa.protocol.checks import check_number as check_number
+from lppa.protocol.checks import checked, option
 from lppa.protocol.errors import WrongUse
-
-
-def option(
-    default: Any,
-    help: str,
-    *,
-    kind: type = str,
-    choices: tuple[str, ...] = (),
-    pattern: str = "",
-    allowed: str = "",
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
-    words: tuple[str, ...] = (),
-) -> Any:
-    """A field with what the command line and the checks need to know about it.
-
-    `least` and `most` bound a number, `above` without the bound itself; `words` are texts that a
-    number setting takes besides numbers; `pattern` is what a text must look like, and `allowed`
-    says the same to people.
-    """
-    about = {
-        "help": help,
-        "kind": kind,
-        "choices": choices,
-        "pattern": pattern,
-        "allowed": allowed,
-        "least": least,
-        "above": above,
-        "most": most,
-        "words": words,
-    }
-    return field(default=default, metadata=about)
-
 
 PARTITIONS = "iid, quantity:ALPHA, dirichlet:ALPHA or classes:K"
 RULES = ("dsgt", "dp", "lppa", "dsgd")
@@ -59,8 +25,8 @@ LONGEST_WAIT = 1_000_000.0  # seconds; ZeroMQ counts milliseconds in 32 bits
 class Settings:
     """What is learned, how it is aggregated, and for how long."""
 
-    # -- the learning problem
-    dataset: str | None = option(
+    # -- the learning problem; `make_settings` fills in data set and model where none is given
+    dataset: str = option(
         None,
         "digits (embedded), mnist, fmnist, cifar10, adult, rcv1, covtype, a .npz file, a .csv file "
         "(with --target), or the quadratic problem: quadratic, quadratic-shared.  "
@@ -89,7 +55,7 @@ class Settings:
         allowed=PARTITIONS,
         pattern=r"iid|(quantity|dirichlet):[0-9.eE+-]+|classes:[0-9]+",
     )
-    model: str | None = option(
+    model: str = option(
         None,
         "Network.  [default: cnn for images, mlp for tables]",
         choices=("cnn", "mlp", "lenet", "quadratic", "own"),
@@ -262,11 +228,6 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def flag(name: str) -> str:
-    """The command line's spelling of a setting."""
-    return "--" + name.replace("_", "-")
-
-
 def make_settings(*layers: Mapping[str, Any]) -> Settings:
     """Settings from mappings, later ones winning; every value is checked.
 
@@ -280,7 +241,7 @@ def make_settings(*layers: Mapping[str, Any]) -> Settings:
             if name not in known:
                 raise WrongUse(f"unknown setting {key!r}; known: {', '.join(known)}")
             if value is not None:
-                given[name] = _checked(known[name], value)
+                given[name] = checked(known[name], value)
     return _with_problem(given)
 
 
@@ -303,56 +264,3 @@ def _with_problem(given: dict[str, Any]) -> Settings:
     if settings.clip is not None and dataset in QUADRATICS:
         raise WrongUse("--clip needs samples, and the quadratic problem has none")
     return settings
-
-
-def _checked(about: Field, value: Any) -> Any:
-    """The value in its own type, or an error that names the option."""
-    rules, name = about.metadata, flag(about.name)
-    if rules["kind"] in (int, float):
-        return check_number(name, value, rules)
-    if rules["kind"] is bool:
-        if not isinstance(value, bool):
-            raise WrongUse(f"{name} must be true or false, not {value!r}")
-        return value
-    if not isinstance(value, str) or not value:
-        raise WrongUse(f"{name} must be a text, not {value!r}")
-    if rules["choices"] and value not in rules["choices"]:
-        raise WrongUse(f"{name} must be one of {', '.join(rules['choices'])}, not {value!r}")
-    if rules["pattern"] and not re.fullmatch(rules["pattern"], value):
-        raise WrongUse(f"{name} must be {rules['allowed']}, not {value!r}")
-    return value
-
-
-def check_number(name: str, value: Any, rules: Mapping[str, Any]) -> int | float | str:
-    """The value as a number that the rules of an `option` allow, or one of its words."""
-    if value in rules["words"]:
-        return value
-    kind, least, above, most = (rules[key] for key in ("kind", "least", "above", "most"))
-    what = "a whole number" if kind is int else "a number"
-    if least is not None:
-        what += f" of at least {least:g}"
-    if above is not None:
-        what += f" above {above:g}"
-    if most is not None:
-        what += f" and at most {kind(most)}" if kind is int else f" and at most {most:.10g}"
-    if rules["words"]:
-        what += f" or {' or '.join(rules['words'])}"
-    refusal = WrongUse(f"{name} must be {what}, not {value!r}")
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise refusal
-    try:
-        number = kind(value)
-    except (ValueError, OverflowError):
-        raise refusal from None
-    if not math.isfinite(number) or (kind is int and float(number) != float(value)):
-        raise refusal
-    if (least is not None and number < least) or (above is not None and number <= above):
-        raise refusal
-    if most is not None and number > most:
-        raise refusal
-    return number
-
-
-def default_of(about: Field) -> Any:
-    """A field's default, None where there is none."""
-    return None if about.default is MISSING else about.default

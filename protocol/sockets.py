@@ -9,15 +9,18 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from lppa.protocol.book import AddressBook, Peer, is_any_port, is_local
-from lppa.protocol.codec import COORDINATOR, MAX_FRAME
+from lppa.protocol.codec import COORDINATOR, MAX_FRAME, Frame
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.names import describe
+
+if TYPE_CHECKING:
+    from zmq.auth.thread import ThreadAuthenticator
 
 # A peer that neither speaks nor answers a heartbeat for this long is reconnected.
 HEARTBEAT_MS = 5_000
@@ -66,7 +69,7 @@ class Arrival:
     """
 
     route: bytes
-    frames: list[Any]
+    frames: list[Frame]
     speaker: int | None
 
 
@@ -101,7 +104,7 @@ class Wire:
                 f"{describe(self.me)} cannot listen on {peer.endpoint}: {error.strerror}. "
                 "Is it running already, or is the port taken by another program?"
             ) from None
-        port = socket.last_endpoint.decode().rpartition(":")[2]
+        port = cast(bytes, socket.last_endpoint).decode().rpartition(":")[2]
         where = peer.endpoint
         if is_any_port(where):
             where = f"{where.removesuffix(':0')}:{port}"
@@ -133,7 +136,7 @@ class Wire:
         self.outboxes.append(Outbox(receiver, socket, monitor))
         return self.outboxes[-1]
 
-    def _socket(self, kind: int) -> zmq.Socket:
+    def _socket(self, kind: int) -> zmq.Socket[bytes]:
         socket = self.context.socket(kind)
         socket.ipv6 = True
         socket.sndhwm = socket.rcvhwm = QUEUE
@@ -158,7 +161,9 @@ class Wire:
 class Inbox:
     """The bound socket that all others write to; `endpoint` is where they find it."""
 
-    def __init__(self, socket: zmq.Socket, owners: dict[str, int] | None, endpoint: str) -> None:
+    def __init__(
+        self, socket: zmq.Socket[bytes], owners: dict[str, int] | None, endpoint: str
+    ) -> None:
         self.socket = socket
         self.owners = owners
         self.endpoint = endpoint
@@ -171,10 +176,10 @@ class Inbox:
             return None
         speaker = None
         if self.owners is not None:
-            speaker = self.owners.get(route.get("User-Id"), NOBODY)
+            speaker = self.owners.get(cast(str, route.get("User-Id")), NOBODY)
         return Arrival(route.bytes, [frame.buffer for frame in frames], speaker)
 
-    def reply(self, route: bytes, frames: Sequence[Any]) -> None:
+    def reply(self, route: bytes, frames: Sequence[Frame]) -> None:
         """Answers on the connection that a message came by; lost if that is gone."""
         self.socket.send_multipart([route, *frames], copy=False)
 
@@ -182,13 +187,15 @@ class Inbox:
 class Outbox:
     """The connected socket to one receiver."""
 
-    def __init__(self, receiver: int, socket: zmq.Socket, monitor: zmq.Socket | None) -> None:
+    def __init__(
+        self, receiver: int, socket: zmq.Socket[bytes], monitor: zmq.Socket[bytes] | None
+    ) -> None:
         self.receiver = receiver
         self.socket = socket
         self.monitor = monitor
         self.hang_ups = 0
 
-    def send(self, frames: Sequence[Any], wait: bool = True) -> bool:
+    def send(self, frames: Sequence[Frame], wait: bool = True) -> bool:
         """Queues a message; its arrays must not change any more. False if it was not taken."""
         try:
             self.socket.send_multipart(frames, 0 if wait else zmq.NOBLOCK, copy=False)
@@ -198,7 +205,7 @@ class Outbox:
             return False
         return True
 
-    def receive(self) -> list[Any] | None:
+    def receive(self) -> list[Frame] | None:
         """An answer that has come back, None where there is none; never waits."""
         try:
             return [f.buffer for f in self.socket.recv_multipart(zmq.NOBLOCK, copy=False)]
@@ -247,7 +254,7 @@ def _own_keys(book: AddressBook, me: int, secret: str | None) -> Keys:
     return keys
 
 
-def _key_guard(context: zmq.Context, allowed: set[str]) -> Any:
+def _key_guard(context: zmq.Context[zmq.Socket[bytes]], allowed: set[str]) -> ThreadAuthenticator:
     """A ZAP handler that lets in only the keys of the address book."""
     # Imported late: it brings asyncio, which clear-text runs do not need.
     from zmq.auth.thread import ThreadAuthenticator

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -52,7 +53,7 @@ def bench(only: str | None, out: Path | None, as_json: bool) -> None:
         print_table(results)
 
 
-def print_table(results: dict) -> None:
+def print_table(results: dict[str, Any]) -> None:
     """The ratios, and the figures that they are made of."""
     from rich.console import Console
     from rich.table import Table

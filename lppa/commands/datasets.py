@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,12 @@ from lppa.node.datasets.partition import label_counts, parse_partition, split
 from lppa.node.datasets.samples import Dataset
 from lppa.options import data_dir_option, json_option
 from lppa.running.display import print_whole
-from lppa.shell import show_errors, verbosity
+from lppa.shell import Command, show_errors, verbosity
 
 log = logging.getLogger("lppa.datasets")
 
 
-def common_options(command: Callable) -> Callable:
+def common_options(command: Command) -> Command:
     """The options that every command here takes."""
     data_dir = data_dir_option(
         "Folder of the raw data.  [default: $LPPA_DATA, else a folder of this user]"
@@ -175,7 +174,7 @@ def _status(source: Source, folder: Path) -> dict[str, Any]:
     found = find_files(source, folder)
     usable = source.usable(found)
     prepared = open_prepared(cache_entry(source, folder, found)) if usable else None
-    rows = source.rows
+    rows: tuple[int, ...] = source.rows
     if prepared is not None:
         rows = tuple(len(prepared.arrays[f"y_{part}"]) for part in ("train", "test"))
     return {
@@ -236,8 +235,7 @@ def _print_table(
 
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     for number, name in enumerate(header):
-        justify = "left" if number in text_columns else "right"
-        table.add_column(name, justify=justify, no_wrap=True)
+        table.add_column(name, justify="left" if number in text_columns else "right", no_wrap=True)
     for number, row in enumerate(rows, start=1):
         table.add_row(*row, end_section=last_is_sum and number == len(rows) - 1)
     print_whole(table)

@@ -8,6 +8,7 @@ import platform
 import shlex
 import sys
 import time
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from lppa.options import json_option, out_option
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.files import write_atomically
 from lppa.reproduce import figures, paper, tables
-from lppa.reproduce.cells import Store, read_results
+from lppa.reproduce.cells import Cell, Results, Store, read_results
 from lppa.reproduce.experiments import EXPERIMENTS, Plan, all_cells
 from lppa.reproduce.pool import run_cells
 from lppa.reproduce.progress import choose_progress, cost, in_time
@@ -86,7 +87,7 @@ def reproduce(
     plan = make_plan(size, reading, seeds, datasets)
     wanted = list(EXPERIMENTS) if "all" in names else list(dict.fromkeys(names))
     cells = all_cells(plan, wanted)
-    failed: list[Any] = []
+    failed: list[tuple[Cell, str]] = []
     if show:
         results = read_results(out / "cells.jsonl")
     else:
@@ -135,9 +136,9 @@ def make_plan(size: Size, reading: str | None, seeds: int | None, datasets: str 
     return Plan(size, reading or size.reading, tuple(range(1, (seeds or size.seeds) + 1)), chosen)
 
 
-def make(name: str, plan: Plan, results: Any) -> Made:
+def make(name: str, plan: Plan, results: Results) -> Made:
     """A table or a figure from what is finished."""
-    makers = {**tables.MAKERS, **figures.MAKERS}
+    makers: dict[str, Callable[[Plan, Results], Made]] = {**tables.MAKERS, **figures.MAKERS}
     return makers[name](plan, results)
 
 

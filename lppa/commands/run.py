@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -98,9 +99,9 @@ def run(
         finish(summary, folder, as_json)
     else:
         finish(summary, folder, as_json)
-        code = call_lppa(*options)
+        ended = call_lppa(*options)
         report_on(folder)
-        sys.exit(code)
+        sys.exit(ended)
 
 
 def check_attack(
@@ -120,7 +121,7 @@ def check_attack(
     return attackers
 
 
-def finish(summary: dict, folder: Path, as_json: bool) -> None:
+def finish(summary: dict[str, Any], folder: Path, as_json: bool) -> None:
     """Prints the result of a run and leaves with its exit code."""
     if as_json:
         click.echo(json.dumps({**summary, "directory": str(folder)}, indent=2))
@@ -132,7 +133,7 @@ def finish(summary: dict, folder: Path, as_json: bool) -> None:
     sys.exit(INTERRUPTED if summary["status"] == "interrupted" else 1)
 
 
-def describe(summary: dict) -> str:
+def describe(summary: dict[str, Any]) -> str:
     """How a run ended that did not come to its end."""
     if summary["status"] == "failed":
         return f"failed: {summary['error']}"

@@ -75,10 +75,10 @@ def sweep(grid: Path, out: Path | None, jobs: int | None, as_json: bool) -> None
             failed = run_cells(missing, store, out, progress, room)
         rows = make_rows(wanted, store.results)
         written = write(wanted, rows, grid.stem, out)
-        missing = [cell.key for cell in cells if cell.key not in store.results]
+        lacking = [cell.key for cell in cells if cell.key not in store.results]
     if as_json:
         best = [row.combination.varied for row in front(rows)]
-        about = {"out": str(out), "seeds": list(wanted.seeds), "missing": missing}
+        about = {"out": str(out), "seeds": list(wanted.seeds), "missing": lacking}
         about |= {"files": [str(path) for path in written]}
         click.echo(json.dumps({**about, "rows": plain_rows(rows), "front": best}, indent=2))
     else:

@@ -75,7 +75,8 @@ def _measured(settings: Settings, nodes: int, seed: int, problem: Problem | None
 
     from lppa.node.datasets import chosen_dataset
     from lppa.node.datasets.own import labels_of
-    from lppa.node.learner import make_learner, shares, shipped_problem
+    from lppa.node.learner import DataLearner, make_learner, shares
+    from lppa.node.shipped import shipped_problem
 
     torch.set_num_threads(1)
     names: tuple[str, ...] = ()
@@ -84,6 +85,8 @@ def _measured(settings: Settings, nodes: int, seed: int, problem: Problem | None
         names = tuple(chosen_dataset(settings).names or ())
     parts = shares(problem, settings.partition, nodes, seed)
     learner = make_learner(settings, 0, nodes, seed, torch.device("cpu"), problem)
+    if not isinstance(learner, DataLearner):
+        raise TypeError("what has no data is not measured")
     theta = learner.start()
     largest = max(learner.example_rms(theta, step) for step in range(LOOKS))
     learned = theta[: learner.model.learned].double()
@@ -96,9 +99,9 @@ def _measured(settings: Settings, nodes: int, seed: int, problem: Problem | None
     labels = [labels_of(part.data) for part in parts]
     rows = [len(part.rows) for part in parts]
     averages = learner.size - learner.model.learned
-    if any(some is None for some in labels):
+    known = [some[part.rows] for some, part in zip(labels, parts, strict=True) if some is not None]
+    if len(known) < len(parts):
         return Facts(tuple(rows), network=network, averages=averages)
-    known = [some[part.rows] for some, part in zip(labels, parts, strict=True)]
     return replace(_counted(rows, known), network=network, averages=averages, names=names)
 
 

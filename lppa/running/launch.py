@@ -127,7 +127,7 @@ class LocalNodes:
         self._wait(patience)
         for number, seconds in ((signal.SIGTERM, GRACE), (signal.SIGKILL, math.inf)):
             for process in self.processes:
-                if process.exitcode is None:
+                if process.exitcode is None and process.pid is not None:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(process.pid, number)
             self._wait(seconds)

@@ -84,7 +84,7 @@ def began(folder: Path) -> tuple[float, int]:
         except OSError:
             continue
     oldest = min(dates, default=0)
-    about = read_config(folder).get(ABOUT)
+    about: Any = read_config(folder).get(ABOUT)
     try:
         said = datetime.strptime(about["started"], "%Y-%m-%dT%H:%M:%S%z").timestamp()
     except (TypeError, KeyError, ValueError):

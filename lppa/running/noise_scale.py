@@ -77,7 +77,7 @@ def expected_share(
     elif rows is None:
         # Data of one's own has as many rows as it has: take it that there are enough for the steps
         # that are asked for, and of a whole pass that it is one step.
-        steps = 1 if settings.local_steps == "epoch" else settings.local_steps
+        steps = 1 if settings.local_steps == "epoch" else int(settings.local_steps)
         rows = settings.batch * steps
     size = network.example_rms * momentum_gain(settings, rows)
     return Share(size, examples_per_gradient(settings, rows))
@@ -204,12 +204,13 @@ def scale_warnings(blueprint: Blueprint) -> list[str]:
     """Says before a run that its noise is too large for its graph."""
     settings = blueprint.settings
     most = largest_beta(settings, blueprint.topology, blueprint.W, blueprint.network)
-    if settings.beta <= most:
+    beta = float(settings.beta)
+    if beta <= most:
         return []
     # Noise in θ is as large there whatever the step.
     fewer = "" if settings.rule == "dsgd" else "fewer --local-steps "
     return [
-        f"--beta {settings.beta:g} is {settings.beta / most:.2g} times what models bear on this "
+        f"--beta {beta:g} is {beta / most:.2g} times what models bear on this "
         "graph: it would keep them too far apart beside the size of their weights; to change that, "
         f"use --beta {no_more_than(most):g} or less, {fewer}or a denser --topology"
     ]

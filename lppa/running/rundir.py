@@ -29,7 +29,8 @@ def default_name(settings: Settings) -> str:
     moment = time.strftime("%Y%m%d-%H%M%S")
     # Two runs that start at the same moment are not to choose the same.
     token = secrets.token_hex(2)
-    return f"{moment}-{token}-{settings.rule}-{Path(settings.dataset).stem}"
+    rule = settings.rule.replace("/", "-")
+    return f"{moment}-{token}-{rule}-{Path(settings.dataset).stem}"
 
 
 def default_folder(settings: Settings) -> Path:
@@ -79,7 +80,7 @@ class RunDirectory(Listener):
         file.write(json.dumps(content) + "\n")
         file.flush()
 
-    def record(self, name: str, content: Any) -> None:
+    def record(self, name: str, content: object) -> None:
         """A file that is there whole or not at all."""
         write_atomically(self.folder / name, json.dumps(content, indent=2) + "\n")
 

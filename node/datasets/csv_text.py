@@ -10,9 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lppa.protocol.errors import WrongUse
+
+if TYPE_CHECKING:
+    from _csv import Reader
 
 SEPARATORS = (",", ";", "\t")
 LOOKED_AT = 20  # lines that tell the separator
@@ -80,7 +83,7 @@ def _separator(first: Sequence[str]) -> str:
     return max(SEPARATORS, key=fit)
 
 
-def _reader(lines: Iterable[str], separator: str, strict: bool = False) -> Any:
+def _reader(lines: Iterable[str], separator: str, strict: bool = False) -> Reader:
     return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=strict)
 
 

@@ -12,6 +12,7 @@ import os
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BufferedIOBase
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,7 +20,7 @@ from lppa.protocol.errors import WrongUse
 
 Parsed = TypeVar("Parsed")
 
-OPENERS: dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open}
+OPENERS: dict[str, Callable[..., BufferedIOBase]] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ def read(path: Path) -> bytes:
     """The content of a file, unpacked where its name says that it is packed."""
     try:
         with OPENERS.get(path.suffix, open)(path, "rb") as file:
-            return file.read()
+            content: bytes = file.read()
+            return content
     except EOFError:
         raise WrongUse(f"{path}: truncated: the packed data ends too early") from None
     except (gzip.BadGzipFile, zlib.error) as error:

@@ -59,7 +59,7 @@ def parse_idx_labels(content: bytes, path: Path) -> np.ndarray:
 
 def prepare_idx(found: Mapping[str, FoundFile]) -> Prepared:
     """MNIST or Fashion-MNIST from its four files."""
-    arrays = {}
+    arrays: dict[str, np.ndarray] = {}
     for part, stem in (("train", "train"), ("test", "t10k")):
         images = found[f"{stem}-images-idx3-ubyte"]
         labels = found[f"{stem}-labels-idx1-ubyte"]

@@ -65,9 +65,9 @@ def _wrong_with(fields: list[str], columns: int) -> str | None:
         return f"label {fields[0]!r} is out of range (-1 or +1)"
     before = 0
     for entry in fields[1:]:
-        column, _, value = entry.partition(":")
+        place, _, value = entry.partition(":")
         try:
-            number, column = float(value), int(column)
+            number, column = float(value), int(place)
         except ValueError:
             return f"{entry!r} is not column:value"
         if not before < column <= columns:

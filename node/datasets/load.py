@@ -156,9 +156,9 @@ def _samples(
     arrays = prepared.arrays
     y: np.ndarray = arrays[f"y_{part}"]
     if source is not None and f"indptr_{part}" in arrays:
-        csr = (arrays[f"{name}_{part}"] for name in ("data", "indices", "indptr"))
+        data, indices, indptr = (arrays[f"{name}_{part}"] for name in ("data", "indices", "indptr"))
         scale = _sparse_scale(arrays["data_train"]) if normalize else 1.0
-        return SparseSamples(*csr, y, source.shape[0], scale)
+        return SparseSamples(data, indices, indptr, y, source.shape[0], scale)
     mean, std = (arrays.get(name) if normalize else None for name in ("mean", "std"))
     facts = prepared.facts
     of_targets = (facts.get("y_mean", 0.0), facts.get("y_std", 1.0))

@@ -165,7 +165,7 @@ def prepare_covtype(found: Mapping[str, FoundFile]) -> Prepared:
         test[np.flatnonzero(classes == label)[COVTYPE_TEST_EVERY - 1 :: COVTYPE_TEST_EVERY]] = True
     parts = {"train": table[~test], "test": table[test]}
     numbers = standardise(*(part[:, :COVTYPE_NUMBERS] for part in parts.values()))
-    arrays = {}
+    arrays: dict[str, np.ndarray] = {}
     for (name, part), scaled in zip(parts.items(), numbers, strict=True):
         x = part[:, :-1].astype(np.float32)
         x[:, :COVTYPE_NUMBERS] = scaled

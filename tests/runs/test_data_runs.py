@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from lppa.attack.scene import open_scene
+from lppa.finished import load
 from lppa.protocol.errors import WrongUse
 
 PARTITIONS = ["iid", "quantity:0.5", "dirichlet:0.1", "classes:2"]
@@ -61,6 +62,11 @@ def people(file, rows=120):
     return str(file)
 
 
+def outputs_of(folder):
+    """How many outputs the network has that a client ended with."""
+    return len(list(load(folder).model(0).parameters())[-1])
+
+
 SHORT = {"nodes": 3, "rounds": 12, "eval_every": 4, "seed": 1, "beta": 0.0}
 
 
@@ -73,6 +79,7 @@ def test_three_clients_learn_the_classes_of_a_table(local_run, tmp_path):
     page = (run.folder / "report.html").read_text()
     assert "of 2 classes" in page
     assert "client 0, small:" in page
+    assert outputs_of(run.folder) == 2
 
 
 @pytest.mark.parametrize("partition", ["iid", "quantity:0.5"])
@@ -95,6 +102,7 @@ def test_three_clients_come_close_to_the_numbers_of_a_table(local_run, tmp_path,
     assert "Test r2" in page
     assert "Test accuracy" not in page
     assert "96 training samples." in page
+    assert outputs_of(run.folder) == 1
 
 
 def test_numbers_to_come_close_to_are_not_split_by_class(local_run, tmp_path):

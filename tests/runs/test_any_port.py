@@ -1,0 +1,25 @@
+"""Nodes that listen on a port that they are given find each other through the coordinator."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from processes import Started
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_nodes_on_any_free_port_find_each_other(tmp_path, secure):
+    with Started(tmp_path) as started:
+        peers = started.peers(3, *(["--secure"] if secure else []))
+        content = json.loads(peers.read_text())
+        for entry in content["nodes"]:
+            entry["endpoint"] = "tcp://127.0.0.1:0"
+        peers.write_text(json.dumps(content))
+        nodes = [started.node(i, peers, "--out", tmp_path / "run") for i in range(3)]
+        options = ("--dataset", "quadratic", "--rounds", 4, "--topology", "directed-ring")
+        coordinator = started.coordinator(peers, tmp_path / "run", *options)
+        assert coordinator.end().code == 0
+        assert [node.end().code for node in nodes] == [0, 0, 0]
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert (summary["status"], summary["rounds_done"]) == ("completed", 4)
