@@ -41,6 +41,7 @@ def rule(name: str, noise: str = "none") -> Callable[[Class], Class]:
 
     Then `lppa.run(rule="push-sum")`, or `lppa run --rule FILE.py:NAME` with the class's name; runs
     call it own/push-sum. The class has what `lppa.node.updates.Update` says.
+
     `noise` is what enters the vector that the class names in `noised`: none, own (each client its
     own, which nobody takes away), or difference (lppa's, which cancels over all clients).
     """
