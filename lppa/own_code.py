@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
-from lppa.protocol.errors import WrongUse
+from lppa.protocol.errors import LppaError, WrongUse
 from lppa.protocol.settings import OWN, RULES
 
 # PyTorch takes seconds, and most runs bring no code.
@@ -65,7 +65,15 @@ def make_problem(given: object) -> Problem:
     """A problem as it was given, or as the function that was given makes it."""
     from lppa.models.problem import Problem
 
-    made = given if isinstance(given, Problem) else given() if callable(given) else given
+    made: Any = given
+    if not isinstance(given, Problem) and callable(given):
+        try:
+            made = given()
+        except LppaError:
+            raise
+        except Exception as error:
+            whose = blame(error) or f"{type(error).__name__}: {error}"
+            raise WrongUse(f"the problem cannot be made: {whose}") from error
     if not isinstance(made, Problem):
         raise WrongUse(f"a problem must be an lppa.Problem, not a {type(made).__name__}")
     return made

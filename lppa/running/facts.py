@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lppa.models.sizes import Network
-from lppa.protocol.errors import WrongUse
+from lppa.node.blame import blame
+from lppa.protocol.errors import LppaError, WrongUse
 from lppa.protocol.seeds import derive
 from lppa.protocol.settings import QUADRATICS, Settings
 from lppa.running.known_networks import is_known
@@ -55,7 +56,15 @@ def look(settings: Settings, nodes: int, seed: int, problem: Problem | None = No
         return None
     if problem is None and is_known(settings):
         return _shipped(settings, nodes, seed)
-    return _measured(settings, nodes, seed, problem)
+    try:
+        return _measured(settings, nodes, seed, problem)
+    except LppaError:
+        raise
+    except Exception as error:
+        whose = blame(error)
+        if whose is None:
+            raise
+        raise WrongUse(f"the problem fails before anything starts: {whose}") from error
 
 
 def _shipped(settings: Settings, nodes: int, seed: int) -> Facts:

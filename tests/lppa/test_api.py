@@ -152,3 +152,24 @@ def test_history_is_a_table_by_round():
     assert len(history) == len(list(history)) == 2
     with pytest.raises(KeyError, match="nothing: there are round"):
         history["nothing"]
+
+
+def no_such_file():
+    raise OSError("no such table")
+
+
+def bad_loss(out, y):
+    return out.sum() / 0 + [][0]
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (no_such_file, r"cannot be made: .*test_api\.py, line \d+, in no_such_file: OSError"),
+        (problem(loss=bad_loss), r"fails before .*test_api\.py, line \d+, in bad_loss: IndexError"),
+    ],
+)
+def test_code_that_fails_before_anything_starts_is_told_as_theirs(given, reason, tmp_path):
+    with pytest.raises(WrongUse, match=reason):
+        lppa.run(given, nodes=3, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
