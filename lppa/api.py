@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lppa.coordinator.metrics import ENDED
 from lppa.finished import Run, load
 from lppa.own_code import OwnCode, find, find_rule, register
 from lppa.protocol.errors import RunFailed, WrongUse
@@ -62,12 +61,9 @@ def run(
         summary = run_local(blueprint, folder, heard, secure, attackers, tensorboard, code)
     finally:
         stop_fork_server()
-    if summary["status"] not in ENDED:
-        raise RunFailed(
-            summary["error"] or f"the run was {summary['status']}",
-            node=summary.get("node"),
-            round=summary.get("round"),
-        )
+    if not summary.ended:
+        reason = summary.error or f"the run was {summary.status}"
+        raise RunFailed(reason, node=summary.node, round=summary.round)
     return Run(folder, None if code is None else code.problem)
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lppa.coordinator.figures import Row, Summary
 from lppa.own_code import make_problem
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import OWN, QUADRATICS, Settings, make_settings
@@ -59,9 +60,14 @@ class Run:
     problem: Any = None
 
     @cached_property
-    def summary(self) -> dict[str, Any]:
-        """What came of it: the content of summary.json."""
-        return self._read("summary.json")
+    def summary(self) -> Summary:
+        """What came of it: the content of summary.json, as `summary.loss` or `summary["loss"]`."""
+        content = self._read("summary.json")
+        try:
+            return Summary.from_dict(content)
+        except (KeyError, TypeError, AttributeError) as error:
+            path = self.folder / "summary.json"
+            raise WrongUse(f"{path} is not what a run writes: {error!r}") from None
 
     @cached_property
     def audit(self) -> dict[str, Any]:
@@ -78,7 +84,7 @@ class Run:
     @cached_property
     def history(self) -> History:
         """Its evaluations, averaged over clients."""
-        return History(tuple(flat(row) for row in self.summary["history"]))
+        return History(tuple(flat(row) for row in self.summary.history))
 
     def state(self, node: int) -> dict[str, Any]:
         """The vectors that a client ended with, by name: θ, γ and ḡ, or those of its rule."""
@@ -152,10 +158,12 @@ class Run:
 
     def __repr__(self) -> str:
         said = self.summary
-        accuracy = said["accuracy"]
-        figure = f"accuracy {accuracy['mean']:.2%}" if accuracy else f"loss {said['loss']:.4g}"
-        what = f"{said['rule']} on {said['dataset']}, {said['nodes']} clients"
-        return f"<Run {self.folder}: {what}, {said['status']}, {figure}, {said['grade']}>"
+        if said.accuracy is not None:
+            figure = f"accuracy {said.accuracy.mean:.2%}"
+        else:
+            figure = "no loss" if said.loss is None else f"loss {said.loss:.4g}"
+        what = f"{said.rule} on {said.dataset}, {said.nodes} clients"
+        return f"<Run {self.folder}: {what}, {said.status}, {figure}, {said.grade}>"
 
 
 def load(folder: str | Path, problem: Any = None) -> Run:
@@ -166,12 +174,11 @@ def load(folder: str | Path, problem: Any = None) -> Run:
     return Run(path, problem)
 
 
-def flat(row: dict[str, Any]) -> dict[str, float | None]:
+def flat(row: Row) -> dict[str, float | None]:
     """An evaluation as plain figures: accuracy and other metrics by their mean, least and most."""
-    found: dict[str, float | None] = {name: row.get(name) for name in PLAIN}
-    spreads = {"accuracy": row.get("accuracy"), **row.get("metrics", {})}
+    found: dict[str, float | None] = {name: row[name] for name in PLAIN}
+    spreads = {"accuracy": row.accuracy, **row.metrics}
     for name, spread in spreads.items():
         if spread is not None:
-            found |= {name: spread["mean"], f"{name}_min": spread["min"]}
-            found[f"{name}_max"] = spread["max"]
+            found |= {name: spread.mean, f"{name}_min": spread.min, f"{name}_max": spread.max}
     return found

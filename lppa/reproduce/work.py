@@ -25,7 +25,7 @@ from multiprocessing import util
 from pathlib import Path
 from typing import Any
 
-from lppa.coordinator.metrics import ENDED
+from lppa.coordinator.figures import Summary, plain
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
 from lppa.protocol.files import write_atomically
 from lppa.protocol.settings import make_settings
@@ -91,27 +91,26 @@ class Telling(Silent):
             self.tell(part)
 
 
-def training_result(summary: dict[str, Any], data: Any) -> dict[str, Any]:
+def training_result(summary: Summary, data: Any) -> dict[str, Any]:
     """What is kept of a run: the highest mean accuracy (the paper's), the last, and the curve.
 
     Also what it hid and what it sent. Without `data`, as for a quadratic, there is no accuracy.
     """
-    diverged = summary["status"] == "failed" and DIVERGED in summary["error"]
-    if summary["status"] == "interrupted":
+    diverged = summary.status == "failed" and DIVERGED in (summary.error or "")
+    if summary.status == "interrupted":
         raise KeyboardInterrupt
-    if summary["status"] not in ENDED and not diverged:
-        raise RunFailed(f"a run failed: {summary['error']}")
-    tested = [row for row in summary["history"] if row["accuracy"] is not None]
-    curve = [[row["round"], row["accuracy"]["mean"]] for row in tested]
+    if not summary.ended and not diverged:
+        raise RunFailed(f"a run failed: {summary.error}")
+    curve = [(row.round, row.accuracy.mean) for row in summary.history if row.accuracy is not None]
     return {
         "status": "diverged" if diverged else "completed",
-        "diverged_in": summary["round"] if diverged else None,
+        "diverged_in": summary.round if diverged else None,
         "best": max((accuracy for _, accuracy in curve), default=None),
         "final": curve[-1][1] if curve else None,
-        "curve": curve,
+        "curve": [list(point) for point in curve],
         "rows": None if data is None else [len(data.train), len(data.test)],
-        "doubtful": summary["status"] == "doubtful",
-        **{name: summary[name] for name in KEPT},
+        "doubtful": summary.status == "doubtful",
+        **{name: plain(summary[name]) for name in KEPT},
     }
 
 

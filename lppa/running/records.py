@@ -11,6 +11,7 @@ from typing import Any
 
 from lppa.auditing.assemble import RUN, Hidden, before_a_run
 from lppa.auditing.document import audit_blueprint, warning_lines
+from lppa.coordinator.figures import Guarantee, Protection, Summary, read
 from lppa.coordinator.metrics import Collection, largest_example
 from lppa.coordinator.plan import Blueprint
 from lppa.report.tensorboard import EventWriter
@@ -95,7 +96,17 @@ class Records:
         """All that is wrong, what is not hidden first."""
         return [*self.verdict, *self.findings]
 
-    def close(self, summary: dict[str, Any]) -> None:
+    @property
+    def protection(self) -> Protection:
+        """What of the audit stands in a summary."""
+        ratios = [pair["ratio"] for pair in self.audit.get("pairs", ())]
+        return Protection(
+            self.audit.get("grade"),
+            min((ratio for ratio in ratios if ratio is not None), default=None),
+            read(Guarantee, self.audit.get("epsilon")),
+        )
+
+    def close(self, summary: Summary) -> None:
         """Ends the record with its summary and its report."""
         self.listener.close(summary)
         report_on(self.directory.folder)
