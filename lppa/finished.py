@@ -18,6 +18,8 @@ from lppa.running.rundir import ABOUT
 if TYPE_CHECKING:
     from torch import nn
 
+    from lppa.attack.results import AttackResult
+
 PLAIN = ("round", "loss", "consensus", "conservation", "noise_to_gradient")
 
 
@@ -128,7 +130,7 @@ class Run:
 
     def attack(
         self, attack: str = "difference/dlg", victim: int = 0, round: int = 0, restarts: int = 4
-    ) -> list[dict[str, Any]]:
+    ) -> list[AttackResult]:
         """Attacks what attackers recorded: `run(..., attackers=[1])`. One result per attacker."""
         from lppa.attack.names import parse_attacks
         from lppa.attack.restarts import Options
