@@ -22,6 +22,7 @@ from lppa.running.run import run_local
 from lppa.running.rundir import check_free, default_folder
 
 if TYPE_CHECKING:
+    from lppa.auditing.findings import AuditDocument
     from lppa.models.problem import Problem
 
 __all__ = ["audit", "load", "run"]
@@ -69,7 +70,7 @@ def run(
 
 def audit(
     *, nodes: int = 5, rule: str = "lppa", overheard: int = 4, **settings: Any
-) -> dict[str, Any]:
+) -> AuditDocument:
     """Says before any training what a run with these settings hides from whom, as `lppa audit`."""
     from lppa.auditing.assemble import before_a_run, case_of
     from lppa.auditing.document import audit as examined

@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lppa.coordinator.figures import Row, Summary
+from lppa.auditing.findings import AuditDocument
+from lppa.coordinator.figures import Kind, Row, Summary
 from lppa.own_code import make_problem
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import OWN, QUADRATICS, Settings, make_settings
@@ -64,17 +65,12 @@ class Run:
     @cached_property
     def summary(self) -> Summary:
         """What came of it: the content of summary.json, as `summary.loss` or `summary["loss"]`."""
-        content = self._read("summary.json")
-        try:
-            return Summary.from_dict(content)
-        except (KeyError, TypeError, AttributeError) as error:
-            path = self.folder / "summary.json"
-            raise WrongUse(f"{path} is not what a run writes: {error!r}") from None
+        return self._made(Summary, "summary.json")
 
     @cached_property
-    def audit(self) -> dict[str, Any]:
-        """What it protects: the content of audit.json."""
-        return self._read("audit.json")
+    def audit(self) -> AuditDocument:
+        """What it protects: the content of audit.json, by attribute or by key."""
+        return self._made(AuditDocument, "audit.json")
 
     @cached_property
     def settings(self) -> Settings:
@@ -148,6 +144,13 @@ class Run:
         if not path.is_file():
             raise WrongUse(f"{self.folder} has no {name} of node {node}")
         return path
+
+    def _made(self, kind: type[Kind], name: str) -> Kind:
+        content = self._read(name)
+        try:
+            return kind.from_dict(content)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise WrongUse(f"{self.folder / name} is not what a run writes: {error!r}") from None
 
     def _read(self, name: str) -> dict[str, Any]:
         path = self.folder / name
