@@ -7,16 +7,28 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from lppa.coordinator.figures import (
+    Accuracy,
+    Bytes,
+    Outcome,
+    Protection,
+    Row,
+    Seconds,
+    Spread,
+    Summary,
+)
 from lppa.coordinator.plan import Blueprint
 from lppa.protocol.codec import BadMessage, all_finite
 from lppa.protocol.messages import Done, Metrics
 
-ENDED = ("completed", "doubtful")  # how a run can come to its end: as it seems, or not
+Report = TypeVar("Report")
+
 SKETCH = 256  # numbers in a sketch
 NORMS = ("gamma_norm", "gradient_norm")  # None where a rule has no such vector
 RESULTS = ("accuracy", "loss")  # None where there is nothing to measure
@@ -33,10 +45,10 @@ class Collection:
 
     nodes: int
     reports: dict[int, dict[int, Metrics]] = field(default_factory=dict)
-    history: list[dict[str, Any]] = field(default_factory=list)
+    history: list[Row] = field(default_factory=list)
     done: dict[int, Done] = field(default_factory=dict)
 
-    def add(self, node: int, metrics: Metrics) -> dict[str, Any] | None:
+    def add(self, node: int, metrics: Metrics) -> Row | None:
         """Takes a report in; returns the round's row when it was the last one missing."""
         of_round = self.reports.setdefault(metrics.round, {})
         if node in of_round:
@@ -78,23 +90,20 @@ def check_totals(totals: Any, name: str) -> None:
         raise BadMessage(f"a report whose {name} are not numbers")
 
 
-def combine(round: int, reports: list[Metrics]) -> dict[str, Any]:
+def combine(round: int, reports: list[Metrics]) -> Row:
     """One evaluation over all nodes."""
     theta = np.stack([report.theta for report in reports])
-    spread = np.linalg.norm(theta - theta.mean(0), axis=1)
-    ratios = [report.values.get("noise_to_gradient") for report in reports]
-    return {
-        "round": round,
-        "accuracy": spread_of([report.values["accuracy"] for report in reports]),
-        "loss": mean_of([report.values["loss"] for report in reports]),
-        "consensus": float(np.sqrt((spread**2).mean())),
-        "conservation": conservation(reports),
-        "noise_to_gradient": mean_of(ratios),
-        "metrics": {
-            name: spread_of([report.values.get("metrics", {}).get(name) for report in reports])
-            for name in reports[0].values.get("metrics", {})
-        },
-    }
+    distances = np.linalg.norm(theta - theta.mean(0), axis=1)
+    others = [report.values.get("metrics", {}) for report in reports]
+    return Row(
+        round=round,
+        accuracy=spread_of([report.values["accuracy"] for report in reports]),
+        loss=mean_of([report.values["loss"] for report in reports]),
+        consensus=float(np.sqrt((distances**2).mean())),
+        conservation=conservation(reports),
+        noise_to_gradient=mean_of([r.values.get("noise_to_gradient") for r in reports]),
+        metrics={name: spread_of([of.get(name) for of in others]) for name in others[0]},
+    )
 
 
 def conservation(reports: list[Metrics]) -> float | None:
@@ -124,76 +133,82 @@ def rounding_bound(
     return GENEROUS * EPSILON[dtype] * max(1, rounds) * math.sqrt(nodes * steps) * larger
 
 
-def spread_of(values: list[float | None]) -> dict[str, float] | None:
-    """Mean, least and greatest; None where there is nothing to measure."""
-    if any(value is None for value in values):
+def spread_of(values: Sequence[float | None]) -> Spread | None:
+    """Mean, least and greatest; None where there is nothing to measure, or a value is missing."""
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
         return None
-    return {"mean": float(np.mean(values)), "min": min(values), "max": max(values)}
+    return Spread(float(np.mean(known)), min(known), max(known))
 
 
-def mean_of(values: list[float | None]) -> float | None:
-    """The mean; None where a value is missing."""
-    return None if any(value is None for value in values) else float(np.mean(values))
+def mean_of(values: Sequence[float | None]) -> float | None:
+    """The mean; None where there is nothing to measure, or a value is missing."""
+    spread = spread_of(values)
+    return None if spread is None else spread.mean
 
 
 def summarise(
     blueprint: Blueprint,
     collection: Collection,
-    outcome: dict[str, Any],
-    rounds_done: int,
-    seconds: dict[str, float],
-    audit: dict[str, Any],
+    outcome: Outcome,
+    protection: Protection,
     warnings: list[str],
-) -> dict[str, Any]:
-    """The content of summary.json.
+    *,
+    rounds_done: int,
+    total: float,
+    start: float,
+) -> Summary:
+    """What came of a run.
 
-    `outcome` has the status, and the error where the run failed; `rounds_done` is the round that
-    all nodes have reached; `audit` says what the run protects.
+    `rounds_done` is the round that all nodes have reached; `total` are the seconds that the run
+    took, `start` those before its first round.
     """
     settings, history = blueprint.settings, collection.history
-    last = history[-1] if history else {}
-    accuracy = last.get("accuracy")
-    if accuracy is not None:
-        accuracy = {**accuracy, "best": max(row["accuracy"]["mean"] for row in history)}
+    last = history[-1] if history else Row(0)
     totals = [done.values for done in collection.done.values()] or latest_values(collection)
-    return {
-        "status": outcome["status"],
-        "error": None,
-        **outcome,
-        "name": blueprint.name,
-        "rule": settings.rule,
-        "dataset": settings.dataset,
-        "partition": settings.partition,
-        "model": settings.model,
-        "nodes": blueprint.nodes,
-        "topology": blueprint.topology.name,
-        "rounds": settings.rounds,
-        "finish": settings.finish,
-        "rounds_done": rounds_done,
-        "accuracy": accuracy,
-        "loss": last.get("loss"),
-        "consensus": last.get("consensus"),
-        "conservation": last.get("conservation"),
-        "metrics": last.get("metrics", {}),
-        "seconds": {
-            **seconds,
+    return Summary(
+        status=outcome.status,
+        error=outcome.error,
+        node=outcome.node,
+        round=outcome.round,
+        name=blueprint.name,
+        rule=settings.rule,
+        dataset=settings.dataset,
+        partition=settings.partition,
+        model=settings.model,
+        nodes=blueprint.nodes,
+        topology=blueprint.topology.name,
+        rounds=settings.rounds,
+        finish=settings.finish,
+        rounds_done=rounds_done,
+        accuracy=last_and_best(history),
+        loss=last.loss,
+        consensus=last.consensus,
+        conservation=last.conservation,
+        metrics=last.metrics,
+        seconds=Seconds(
+            total=total,
+            start=start,
             **{phase: phase_mean(totals, phase) for phase in PHASES},
-            "round": phase_mean(totals, "total") / max(1, last.get("round", 1)),
-        },
-        "bytes": {kind: byte_sum(totals, kind) for kind in ("noise", "state")},
-        "memory": memory_mean(collection),
-        "grade": audit.get("grade"),
-        "noise_to_example": least_ratio(audit),
-        "epsilon": audit.get("epsilon"),
-        "warnings": warnings,
-        "history": history,
-    }
+            round=phase_mean(totals, "total") / max(1, last.round),
+        ),
+        bytes=Bytes(noise=byte_sum(totals, "noise"), state=byte_sum(totals, "state")),
+        memory=mean_of([values.get("memory") for values in latest_values(collection)]),
+        grade=protection.grade,
+        noise_to_example=protection.noise_to_example,
+        epsilon=protection.epsilon,
+        warnings=warnings,
+        history=history,
+    )
 
 
-def least_ratio(audit: dict[str, Any]) -> float | None:
-    """The least noise over an example's share of the gradient, over all pairs that have one."""
-    ratios = [pair["ratio"] for pair in audit.get("pairs", ())]
-    return min((ratio for ratio in ratios if ratio is not None), default=None)
+def last_and_best(history: Sequence[Row]) -> Accuracy | None:
+    """The accuracy at the end, and the best mean in any round; None where there is none."""
+    last = history[-1].accuracy if history else None
+    if last is None:
+        return None
+    best = max(row.accuracy.mean for row in history if row.accuracy is not None)
+    return Accuracy(last.mean, last.min, last.max, best)
 
 
 def largest_example(collection: Collection) -> float | None:
@@ -208,25 +223,22 @@ def largest_example(collection: Collection) -> float | None:
 
 def latest_values(collection: Collection) -> list[dict[str, Any]]:
     """Each node's latest report, for a run that did not come to its end."""
-    latest: dict[int, dict[str, Any]] = {}
-    for round in sorted(collection.reports):
-        latest |= {node: report.values for node, report in collection.reports[round].items()}
-    return list(latest.values())
+    return [report.values for report in latest(collection.reports).values()]
 
 
-def phase_mean(totals: list[dict[str, Any]], phase: str) -> float:
+def latest(reports: Mapping[int, Mapping[int, Report]]) -> dict[int, Report]:
+    """Each node's last word, of reports by round and node."""
+    found: dict[int, Report] = {}
+    for round in sorted(reports):
+        found |= reports[round]
+    return found
+
+
+def phase_mean(totals: Sequence[Mapping[str, Any]], phase: str) -> float:
     """Seconds that a node spent in a phase, on average."""
-    if not totals:
-        return 0.0
-    return sum(values.get("seconds", {}).get(phase, 0.0) for values in totals) / len(totals)
+    return mean_of([values.get("seconds", {}).get(phase, 0.0) for values in totals]) or 0.0
 
 
-def memory_mean(collection: Collection) -> float | None:
-    """Bytes of memory that a node takes on average, shared pages counted in proportion."""
-    values = [values.get("memory") for values in latest_values(collection)]
-    return mean_of(values) if values else None
-
-
-def byte_sum(totals: list[dict[str, Any]], kind: str) -> int:
+def byte_sum(totals: Sequence[Mapping[str, Any]], kind: str) -> int:
     """Bytes of one kind that all nodes sent."""
     return sum(values.get("bytes", {}).get(kind, 0) for values in totals)

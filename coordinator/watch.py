@@ -9,9 +9,9 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 from lppa.coordinator.bootstrap import TICK, Roster
+from lppa.coordinator.figures import Row
 from lppa.coordinator.metrics import Collection, check_metrics, check_totals
 from lppa.protocol.codec import BadMessage
 from lppa.protocol.errors import RunFailed
@@ -52,7 +52,7 @@ class Watch:
     def follow(
         self,
         metrics: Callable[[int, Metrics], None],
-        row: Callable[[dict[str, Any]], None],
+        row: Callable[[Row], None],
         progress: Callable[[dict[int, int], int], None],
     ) -> None:
         """Returns when all nodes are done; raises RunFailed when one is lost."""
@@ -74,7 +74,7 @@ class Watch:
         node: int,
         message: Message,
         metrics: Callable[[int, Metrics], None],
-        row: Callable[[dict[str, Any]], None],
+        row: Callable[[Row], None],
     ) -> None:
         self.heard = time.monotonic()
         if isinstance(message, (Progress, Metrics, Done)):

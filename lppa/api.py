@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from lppa.auditing.assemble import case_of
 from lppa.auditing.document import audit as audited
 from lppa.auditing.document import unaudited
-from lppa.coordinator.metrics import ENDED
 from lppa.finished import Run, load
 from lppa.own_code import OwnCode, find, find_rule, register
 from lppa.protocol.errors import RunFailed, WrongUse
@@ -27,6 +26,7 @@ from lppa.running.prepare import choose_noise, make_blueprint
 from lppa.running.run import run_local
 
 if TYPE_CHECKING:
+    from lppa.auditing.findings import AuditDocument
     from lppa.own_code import Brought
 
 __all__ = ["audit", "load", "run"]
@@ -71,12 +71,9 @@ def run(
         summary = run_local(blueprint, folder, heard, secure, attackers, tensorboard, code)
     finally:
         stop_fork_server()
-    if summary["status"] not in ENDED:
-        raise RunFailed(
-            summary["error"] or f"the run was {summary['status']}",
-            node=summary.get("node"),
-            round=summary.get("round"),
-        )
+    if not summary.ended:
+        reason = summary.error or f"the run was {summary.status}"
+        raise RunFailed(reason, node=summary.node, round=summary.round)
     return Run(folder, None if code is None else code.problem)
 
 
@@ -87,7 +84,7 @@ def audit(
     rule: str = "lppa",
     overheard: int | None = None,
     **settings: Any,
-) -> dict[str, Any]:
+) -> AuditDocument:
     """Says before any training what a run with these settings hides from whom, as `lppa audit`.
 
     The content of a run's `audit.json`: `grade` is open, weak or hidden, `verdict` says why in

@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lppa.auditing.findings import AuditDocument
+from lppa.coordinator.figures import Kind, Row, Summary
 from lppa.own_code import make_problem
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import OWN, QUADRATICS, Settings, make_settings
@@ -18,6 +20,7 @@ from lppa.running.rundir import ABOUT
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from lppa.attack.results import AttackResult
     from lppa.own_code import Brought
 
 PLAIN = ("round", "loss", "consensus", "conservation", "noise_to_gradient")
@@ -65,14 +68,14 @@ class Run:
     problem: Brought | None = None
 
     @cached_property
-    def summary(self) -> dict[str, Any]:
-        """What came of it: the content of summary.json."""
-        return self._read("summary.json")
+    def summary(self) -> Summary:
+        """What came of it: the content of summary.json, as `summary.loss` or `summary["loss"]`."""
+        return self._made(Summary, "summary.json")
 
     @cached_property
-    def audit(self) -> dict[str, Any]:
-        """What it protects: the content of audit.json."""
-        return self._read("audit.json")
+    def audit(self) -> AuditDocument:
+        """What it protects: the content of audit.json, by attribute or by key."""
+        return self._made(AuditDocument, "audit.json")
 
     @cached_property
     def settings(self) -> Settings:
@@ -84,7 +87,7 @@ class Run:
     @cached_property
     def history(self) -> History:
         """Its evaluations, averaged over clients."""
-        return History(tuple(flat(row) for row in self.summary["history"]))
+        return History(tuple(flat(row) for row in self.summary.history))
 
     def state(self, node: int) -> dict[str, Tensor]:
         """The vectors that a client ended with, by name: θ, γ and ḡ, or those of its rule."""
@@ -131,7 +134,7 @@ class Run:
 
     def attack(
         self, attack: str = "difference/dlg", victim: int = 0, round: int = 0, restarts: int = 4
-    ) -> list[dict[str, Any]]:
+    ) -> list[AttackResult]:
         """Attacks a victim with what attackers recorded: `lppa.run(..., attackers=[1])`.
 
         `attack` is OBSERVATION/INVERSION as in `lppa attack`. Returns one result for each attacker;
@@ -163,6 +166,13 @@ class Run:
             raise WrongUse(f"{self.folder} has no {name} of node {node}")
         return path
 
+    def _made(self, kind: type[Kind], name: str) -> Kind:
+        content = self._read(name)
+        try:
+            return kind.from_dict(content)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise WrongUse(f"{self.folder / name} is not what a run writes: {error!r}") from None
+
     def _read(self, name: str) -> dict[str, Any]:
         path = self.folder / name
         try:
@@ -175,10 +185,12 @@ class Run:
 
     def __repr__(self) -> str:
         said = self.summary
-        accuracy = said["accuracy"]
-        figure = f"accuracy {accuracy['mean']:.2%}" if accuracy else f"loss {said['loss']:.4g}"
-        what = f"{said['rule']} on {said['dataset']}, {said['nodes']} clients"
-        return f"<Run {self.folder}: {what}, {said['status']}, {figure}, {said['grade']}>"
+        if said.accuracy is not None:
+            figure = f"accuracy {said.accuracy.mean:.2%}"
+        else:
+            figure = "no loss" if said.loss is None else f"loss {said.loss:.4g}"
+        what = f"{said.rule} on {said.dataset}, {said.nodes} clients"
+        return f"<Run {self.folder}: {what}, {said.status}, {figure}, {said.grade}>"
 
 
 def load(folder: str | Path, problem: Brought | None = None) -> Run:
@@ -189,12 +201,11 @@ def load(folder: str | Path, problem: Brought | None = None) -> Run:
     return Run(find_run(folder), problem)
 
 
-def flat(row: dict[str, Any]) -> dict[str, float | None]:
+def flat(row: Row) -> dict[str, float | None]:
     """An evaluation as plain figures: accuracy and other metrics by their mean, least and most."""
-    found: dict[str, float | None] = {name: row.get(name) for name in PLAIN}
-    spreads = {"accuracy": row.get("accuracy"), **row.get("metrics", {})}
+    found: dict[str, float | None] = {name: row[name] for name in PLAIN}
+    spreads = {"accuracy": row.accuracy, **row.metrics}
     for name, spread in spreads.items():
         if spread is not None:
-            found |= {name: spread["mean"], f"{name}_min": spread["min"]}
-            found[f"{name}_max"] = spread["max"]
+            found |= {name: spread.mean, f"{name}_min": spread.min, f"{name}_max": spread.max}
     return found

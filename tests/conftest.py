@@ -12,6 +12,7 @@ import torch
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from lppa.coordinator.figures import Summary
 from lppa.coordinator.plan import Blueprint
 from lppa.protocol.settings import make_settings
 from lppa.running.display import Silent
@@ -38,7 +39,7 @@ class Finished:
     """A run that has ended."""
 
     blueprint: Blueprint
-    summary: dict[str, Any]
+    summary: Summary
     folder: Path
 
     def final(self, name: str) -> torch.Tensor:

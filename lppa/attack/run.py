@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from lppa.attack.inversion import invert
 from lppa.attack.observation import OBSERVATIONS
 from lppa.attack.picture import draw_grid
 from lppa.attack.restarts import Options, Reconstruction
-from lppa.attack.results import finite, keep
+from lppa.attack.results import AttackResult, finite, keep
 from lppa.attack.scene import Case, Scene
 from lppa.attack.score import baselines, histogram_error, score, shares, uniform_error
 from lppa.attack.tables import noise
@@ -27,7 +28,7 @@ from lppa.attack.target import Target
 from lppa.protocol.files import write_atomically
 
 
-def attack_case(scene: Scene, case: Case, options: Options) -> dict[str, Any]:
+def attack_case(scene: Scene, case: Case, options: Options) -> AttackResult:
     """Makes one attack, keeps what comes out under attacks/, and returns its result."""
     target = OBSERVATIONS[case.attack.observation](scene.known, case.victim, case.round)
     found = invert(case.attack.inversion, target, scene.about, options)
@@ -37,11 +38,11 @@ def attack_case(scene: Scene, case: Case, options: Options) -> dict[str, Any]:
     result = describe(scene, case, target, found)
     truth = true_batches(scene, case, target)
     if truth is not None:
-        result |= judge(scene, found, truth)
+        result = replace(result, **judge(scene, found, truth))
     if found.images is not None:
-        draw(scene, found, truth, result, path.with_suffix(".png"))
-        result["picture"] = path.with_suffix(".png").name
-    result = finite(result)
+        draw(scene, found, found.images, truth, result, path.with_suffix(".png"))
+        result = replace(result, picture=path.with_suffix(".png").name)
+    result = AttackResult.from_dict(finite(result))
     keep(case.folder, result)
     return result
 
@@ -53,30 +54,29 @@ def stem(case: Case) -> str:
     return f"{what}-by-{by}-on-{case.victim}-round-{case.round}"
 
 
-def describe(scene: Scene, case: Case, target: Target, found: Reconstruction) -> dict[str, Any]:
+def describe(scene: Scene, case: Case, target: Target, found: Reconstruction) -> AttackResult:
     """What was attacked and what came out, without any score."""
     settings = scene.known.settings
-    return {
-        "attack": case.attack.name,
-        "attackers": list(case.attackers),
-        "victim": case.victim,
-        "round": case.round,
-        "rule": settings.rule,
-        "beta": settings.beta,
-        "noise_every": settings.noise_every,
-        "dataset": settings.dataset,
-        "model": settings.model,
-        "batch": settings.batch,
-        "batches": settings.batches,
-        "topology": settings.topology,
-        "nodes": scene.known.plan.nodes,
-        "sigma": math.hypot(target.sigma, target.ignored),
-        "loss": found.loss,
-        "iterations": found.iterations,
-        "seconds": found.seconds,
-        "labels": found.labels.tolist(),
-        "picture": None,
-    }
+    return AttackResult(
+        attack=case.attack.name,
+        attackers=list(case.attackers),
+        victim=case.victim,
+        round=case.round,
+        rule=settings.rule,
+        beta=settings.beta,
+        noise_every=settings.noise_every,
+        dataset=settings.dataset,
+        model=settings.model,
+        batch=settings.batch,
+        batches=settings.batches,
+        topology=settings.topology,
+        nodes=scene.known.plan.nodes,
+        sigma=math.hypot(target.sigma, target.ignored),
+        loss=found.loss,
+        iterations=found.iterations,
+        seconds=found.seconds,
+        labels=found.labels.tolist(),
+    )
 
 
 def true_batches(scene: Scene, case: Case, target: Target) -> tuple[Tensor, Tensor] | None:
@@ -119,26 +119,27 @@ def judge(scene: Scene, found: Reconstruction, truth: tuple[Tensor, Tensor]) -> 
 def draw(
     scene: Scene,
     found: Reconstruction,
+    images: Tensor,
     truth: tuple[Tensor, Tensor] | None,
-    result: dict[str, Any],
+    result: AttackResult,
     path: Path,
 ) -> None:
     """Truth first, then snapshots by iteration, then the result."""
-    by = "+".join(map(str, result["attackers"]))
-    figures, trivial = result.get("score", {}), result.get("baselines", {}).get("mean", {})
+    by = "+".join(map(str, result.attackers))
     table = len(scene.about.shape) != 3
     name, shape = ("cosine", "cosine {:.3f}") if table else ("psnr", "{:.1f} dB")
-    note = f"node {by} attacks node {result['victim']}"
-    if name in trivial:
+    note = f"node {by} attacks node {result.victim}"
+    figure, trivial = result.of_score(name), result.of_guess("mean", name)
+    if trivial is not None:
         guess = "mean row" if table else "mean image"
-        note += f"; a guess without any message ({guess}): {shape.format(trivial[name])}"
+        note += f"; a guess without any message ({guess}): {shape.format(trivial)}"
     draw_grid(
         path,
         scene.about,
-        found.images.flatten(0, 1),
+        images.flatten(0, 1),
         None if truth is None else truth[0].flatten(0, 1),
-        [(iteration, images.flatten(0, 1)) for iteration, images in found.snapshots],
-        caption=f"{result['attack']} on {noise(result)}, round {result['round']}",
-        figure=shape.format(figures[name]) if name in figures else "",
+        [(iteration, then.flatten(0, 1)) for iteration, then in found.snapshots],
+        caption=f"{result.attack} on {noise(result)}, round {result.round}",
+        figure="" if figure is None else shape.format(figure),
         note=note,
     )

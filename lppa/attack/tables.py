@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import statistics
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-Result = dict[str, Any]
-Column = tuple[str, Callable[[Result], str | None]]
+from lppa.attack.results import AttackResult
+
+if TYPE_CHECKING:
+    pass
+
+Line = Mapping[str, Any]
+"""A result with its figures, or totals: what a table has a row for."""
+Column = tuple[str, Callable[[Line], str | None]]
 
 SUCCESS = 25.0
 """Decibels above which a person recognises every detail of an image."""
@@ -25,67 +31,59 @@ FOLDED = ("round", "rule", "data", "clients")
 """Columns that go to the heading of a terminal's table where all rows agree."""
 
 
-def at(result: Result, *path: str) -> Any:
-    """A value deep in a result; None where it has none."""
-    value: Any = result
-    for name in path:
-        value = (value or {}).get(name)
-    return value
-
-
-def noise(result: Result) -> str:
+def noise(line: Line) -> str:
     """Rule and noise in a few words."""
-    if result["rule"] == "dsgt":
+    if line["rule"] == "dsgt":
         return "dsgt"
-    every = result["noise_every"]
+    every = line["noise_every"]
     often = "" if not every else " in every round" if every == 1 else f" every {every} rounds"
-    return f"{result['rule']}, β {result['beta']:g}{often}"
+    return f"{line['rule']}, β {line['beta']:g}{often}"
 
 
-def counts_labels(result: Result) -> bool:
+def counts_labels(result: AttackResult) -> bool:
     """Whether the attack was on the labels of a whole batch, and so has a histogram's error."""
-    return "histogram_error" in result and result["batch"] > 1
+    return result.histogram_error is not None and result.batch > 1
 
 
-def figures(result: Result) -> dict[str, float | None]:
+def figures(result: AttackResult) -> dict[str, float | None]:
     """What is worth showing of a result: for images, tables and labels each its own figures."""
     counted = counts_labels(result)
-    image = at(result, "score", "psnr") is not None
-    trivial = at(result, "baselines", "mean") or {}
-    cosine = None if image else at(result, "score", "cosine")
+    image = result.of_score("psnr") is not None
+    cosine = None if image else result.of_score("cosine")
     return {
-        "psnr": at(result, "score", "psnr"),
-        "mean_image": trivial.get("psnr") if image else None,
-        "ssim": at(result, "score", "ssim"),
+        "psnr": result.of_score("psnr"),
+        "mean_image": result.of_guess("mean", "psnr") if image else None,
+        "ssim": result.of_score("ssim"),
         "cosine": cosine,
-        "mean_row": None if cosine is None else trivial.get("cosine"),
-        "labels": None if counted else at(result, "score", "label_accuracy"),
-        "label_error": result["histogram_error"] if counted else None,
-        "uniform": result["histogram_error_uniform"] if counted else None,
+        "mean_row": None if cosine is None else result.of_guess("mean", "cosine"),
+        "labels": None if counted else result.of_score("label_accuracy"),
+        "label_error": result.histogram_error if counted else None,
+        "uniform": result.histogram_error_uniform if counted else None,
     }
 
 
-def total(group: Sequence[Result]) -> Result:
+def total(group: Sequence[AttackResult]) -> dict[str, Any]:
     """Counts and means over results of one kind."""
     shown = [figures(result) for result in group]
-    pairs = [(f["psnr"], f["mean_image"]) for f in shown if f["psnr"] is not None]
+    images = [f["psnr"] for f in shown if f["psnr"] is not None]
+    pairs = [(f["psnr"], f["mean_image"]) for f in shown]
     return {
-        **{name: group[0].get(name) for name in ALIKE},
+        **{name: group[0][name] for name in ALIKE},
         **{name: mean([f[name] for f in shown]) for name in shown[0]},
-        "median": mean([psnr for psnr, _ in pairs], statistics.median),
-        "seconds": mean([result["seconds"] for result in group]),
+        "median": mean(images, statistics.median),
+        "seconds": mean([result.seconds for result in group]),
         "count": len(group),
-        "images": len(pairs),
-        "successes": sum(psnr > SUCCESS for psnr, _ in pairs),
-        "below": sum(psnr < guess for psnr, guess in pairs),
+        "images": len(images),
+        "successes": sum(psnr > SUCCESS for psnr in images),
+        "below": sum(p < guess for p, guess in pairs if p is not None and guess is not None),
     }
 
 
-def totals(results: Sequence[Result]) -> list[Result]:
+def totals(results: Sequence[AttackResult]) -> list[dict[str, Any]]:
     """Totals over the results that differ only in run, victim and attacker."""
-    groups: dict[tuple, list[Result]] = {}
+    groups: dict[tuple[Any, ...], list[AttackResult]] = {}
     for result in results:
-        groups.setdefault(tuple(result.get(name) for name in ALIKE), []).append(result)
+        groups.setdefault(tuple(result[name] for name in ALIKE), []).append(result)
     return [total(group) for group in groups.values()]
 
 
@@ -97,12 +95,12 @@ def mean(
     return of(there) if there else None
 
 
-def number(name: str, shape: str) -> Callable[[Result], str | None]:
+def number(name: str, shape: str) -> Callable[[Line], str | None]:
     """A column's figure in its shape."""
     return lambda row: None if row[name] is None else shape.format(row[name])
 
 
-def part(name: str) -> Callable[[Result], str | None]:
+def part(name: str) -> Callable[[Line], str | None]:
     """A column that counts images."""
     return lambda row: f"{row[name]} of {row['images']}" if row["images"] else None
 
@@ -145,21 +143,28 @@ TOTALS: tuple[Column, ...] = (
 )
 
 
-def grid(columns: Sequence[Column], rows: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
+def grid(columns: Sequence[Column], rows: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
     """Headings and cells, without the columns that no row has anything for."""
     cells = [[value(row) for _, value in columns] for row in rows]
     used = [k for k in range(len(columns)) if any(line[k] is not None for line in cells)]
-    lines = [["–" if line[k] is None else line[k] for k in used] for line in cells]
+    lines = [[line[k] or "–" for k in used] for line in cells]
     return [columns[k][0] for k in used], lines
 
 
-def print_tables(results: Sequence[Result], title: str) -> None:
-    """On the terminal: a row for each result, and totals where there are several of a kind."""
+def print_tables(results: Sequence[AttackResult], title: str, runs: Sequence[str] = ()) -> None:
+    """On the terminal: a row for each result, and totals where there are several of a kind.
+
+    `runs` names the run of each result, where there are several.
+    """
     from rich.console import Console
 
     # A pipe has no width; 80 columns, which rich takes it to have, would cut rows off.
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    rows = [{**result, **figures(result)} for result in results]
+    named = runs or [None] * len(results)
+    rows = [
+        {**result, **figures(result), "run_name": run}
+        for result, run in zip(results, named, strict=True)
+    ]
     console.print(_rich(title, *grid(EACH, rows)))
     counted = totals(results)
     if len(counted) < len(results):
@@ -167,7 +172,7 @@ def print_tables(results: Sequence[Result], title: str) -> None:
         console.print(_rich("together", *grid(shown, counted)))
 
 
-def markdown(results: Sequence[Result]) -> str:
+def markdown(results: Sequence[AttackResult]) -> str:
     """The totals as a table for a document."""
     headings, lines = grid(TOTALS, totals(results))
     rule = ["---"] * len(headings)

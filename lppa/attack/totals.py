@@ -9,12 +9,14 @@ import json
 import sys
 from pathlib import Path
 
+from lppa.attack.results import AttackResult
 from lppa.attack.tables import markdown
 
 
 def main(files: list[str]) -> None:
     """Prints one row for each kind of attack, with counts and means over its results."""
-    print(markdown([result for file in files for result in json.loads(Path(file).read_text())]))
+    contents = [json.loads(Path(file).read_text()) for file in files]
+    print(markdown([AttackResult.from_dict(result) for some in contents for result in some]))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lppa.coordinator.figures import Figures
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.topology import Topology
 from lppa.models.schedule import Schedule
@@ -29,8 +30,8 @@ SOURCES = {
 MOST_ROUNDS = 50
 
 
-@dataclass(frozen=True)
-class Hidden:
+@dataclass(frozen=True, eq=False)
+class Hidden(Figures):
     """The size of what is to be hidden: the root mean square over all parameters, and its source.
 
     `examples` are those that share a gradient, where that is known.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from lppa.auditing.assemble import Hidden, case_of
 from lppa.auditing.document import QUICK, audit
 from lppa.auditing.exposure import MEAN
+from lppa.auditing.findings import AuditDocument, Compared
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.sinkhorn import spectral_gap
 from lppa.protocol.errors import WrongUse
@@ -22,37 +22,35 @@ BYTES = {"float32": 4, "float64": 8}
 
 def compare(
     settings: Settings, nodes: int, topologies: Sequence[str], rounds: int, hide: Hidden | None
-) -> list[dict[str, Any]]:
+) -> list[Compared]:
     """A line for each topology; one that cannot be built with so many nodes says why."""
     rows = []
     for name in topologies:
         try:
             blueprint = make_blueprint(replace(settings, topology=name), nodes, "audit")
         except WrongUse as reason:
-            rows.append({"topology": name, "grade": None, "refused": str(reason)})
+            rows.append(Compared(name, None, refused=str(reason)))
             continue
         rows.append(line(blueprint, audit(case_of(blueprint, rounds, hide), budget=QUICK)))
     return rows
 
 
-def line(blueprint: Blueprint, found: dict[str, Any]) -> dict[str, Any]:
+def line(blueprint: Blueprint, found: AuditDocument) -> Compared:
     """What matters of one audit."""
-    pairs = found["pairs"]
-    graded = [t for t in found["targets"] if t != MEAN]
-    noise = [pair[t] for pair in pairs for t in graded if pair[t] != "mixed"]
-    exact = "exact" in noise
-    ratios = [pair["ratio"] for pair in pairs if pair["ratio"] is not None]
-    sizes = [len(group) for group in found["smallest"].values() if group is not None]
-    return {
-        "topology": blueprint.settings.topology,
-        "grade": found["grade"],
-        "beta": found["beta"],
-        "noise": "exact" if exact else min(noise, default="mixed"),
-        "ratio": min(ratios, default=None),
-        "smallest": min(sizes, default=None),
-        "bytes": bytes_per_round(blueprint),
-        "spectral_gap": spectral_gap(blueprint.W),
-    }
+    graded = [t for t in found.targets if t != MEAN]
+    noise = [pair.noise[t] for pair in found.pairs for t in graded]
+    numbers = [value for value in noise if not isinstance(value, str)]
+    sizes = [len(group) for group in found.smallest.values() if group is not None]
+    return Compared(
+        topology=blueprint.settings.topology,
+        grade=found.grade,
+        beta=found.beta,
+        noise="exact" if "exact" in noise else min(numbers, default="mixed"),
+        ratio=found.ratio,
+        smallest=min(sizes, default=None),
+        bytes=bytes_per_round(blueprint),
+        spectral_gap=spectral_gap(blueprint.W),
+    )
 
 
 def bytes_per_round(blueprint: Blueprint) -> int | None:

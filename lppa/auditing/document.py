@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lppa.auditing.assemble import Case, Hidden, case_of
-from lppa.auditing.grade import GRADES, HIDDEN_FROM, OPEN_BELOW
+from lppa.auditing.findings import AuditDocument, Pair, PerRound, RoundTold, Thresholds
+from lppa.auditing.grade import GRADES, HIDDEN_FROM, OPEN_BELOW, graded
 from lppa.coordinator.plan import Blueprint
 from lppa.protocol.settings import OWN
 from lppa.running.noise_scale import pass_is_unknown
+
+if TYPE_CHECKING:
+    from lppa.auditing.exposure import Exposure
 
 MOST_NODES = 32  # above it, not all attackers are looked at
 FEW = 8
@@ -30,7 +33,7 @@ OF_GRADIENTS = (
 )
 
 
-def audit_blueprint(blueprint: Blueprint, hide: Hidden | None) -> dict[str, Any]:
+def audit_blueprint(blueprint: Blueprint, hide: Hidden | None) -> AuditDocument:
     """The audit of a run: every node as an attacker by itself, on what is to be hidden there.
 
     A run must not fail because of its audit, nor wait long for it: of more than 32 nodes only a
@@ -44,45 +47,45 @@ def audit_blueprint(blueprint: Blueprint, hide: Hidden | None) -> dict[str, Any]
     return audit(case_of(blueprint, rounds, hide), budget=0)
 
 
-def unaudited(case: Case) -> dict[str, Any]:
+def unaudited(case: Case) -> AuditDocument:
     """What can be said of a rule that is not ours: nothing, and so nothing good."""
     settings = case.settings
-    return {
-        "nodes": case.nodes,
-        "topology": case.topology.name,
-        "rule": settings.rule,
-        "noise_every": settings.noise_every,
-        "mixing": settings.mixing,
-        "init": settings.init,
-        "rounds": case.rounds,
-        "beta": settings.beta,
-        "beta_own": settings.beta_own,
-        "targets": [],
-        "legend": LEGEND,
-        "pairs": [],
-        "smallest": {},
-        "hide": None if case.hide is None else asdict(case.hide),
-        "thresholds": {"open_below": OPEN_BELOW, "hidden_from": HIDDEN_FROM},
-        "grade": "open",
-        "verdict": [
+    return AuditDocument(
+        nodes=case.nodes,
+        topology=case.topology.name,
+        rule=settings.rule,
+        noise_every=settings.noise_every,
+        mixing=settings.mixing,
+        init=settings.init,
+        rounds=case.rounds,
+        beta=settings.beta,
+        beta_own=settings.beta_own,
+        targets=[],
+        legend=LEGEND,
+        pairs=[],
+        smallest={},
+        hide=case.hide,
+        thresholds=Thresholds(OPEN_BELOW, HIDDEN_FROM),
+        grade="open",
+        verdict=[
             f"Nobody has audited the rule {settings.rule}: take it that all that travels is seen."
         ],
-        "advice": "use --rule lppa or dsgd, whose messages the audit understands",
-        "bad": True,
-        "dropout": None,
-        "epsilon": None,
-        "law": [],
-    }
+        advice="use --rule lppa or dsgd, whose messages the audit understands",
+        bad=True,
+        dropout=None,
+        epsilon=None,
+        law=[],
+    )
 
 
-def warning_lines(found: dict[str, Any]) -> list[str]:
+def warning_lines(found: AuditDocument) -> list[str]:
     """What a run prints: one line when anything is less than hidden, with what to change."""
     # Where there are no examples, nothing but an exact leak is worth a warning.
-    if found["grade"] == "hidden" or not (found["bad"] or found["hide"]):
+    if found.grade == "hidden" or not (found.bad or found.hide):
         return []
     # Reasons, in brackets, are for the report: a line on a terminal should be one.
-    fact = found["verdict"][0].split(" (")[0].rstrip(".")
-    remedy = found["advice"].split(" (")[0] if found["advice"] else ""
+    fact = found.verdict[0].split(" (")[0].rstrip(".")
+    remedy = found.advice.split(" (")[0] if found.advice else ""
     change = f"; to change that, {remedy}" if remedy else ""
     return [f"{fact}{change} (`lppa audit` tells more)"]
 
@@ -92,7 +95,7 @@ def audit(
     attackers: Sequence[int] | None = None,
     victim: int | None = None,
     budget: int | None = None,
-) -> dict[str, Any]:
+) -> AuditDocument:
     """All findings of a case: for one set of attackers, or for every node by itself."""
     # Loaded when something is audited, and not by every command that could.
     from threadpoolctl import threadpool_limits
@@ -100,7 +103,6 @@ def audit(
     from lppa.auditing.collusion import BUDGET, smallest_sets
     from lppa.auditing.dropout import worst_dropout
     from lppa.auditing.exposure import exposures, targets_of
-    from lppa.auditing.grade import graded
     from lppa.auditing.noise_law import guarantee, law
     from lppa.auditing.verdict import judge
 
@@ -119,60 +121,57 @@ def audit(
         asked = victims or (spread(case.nodes, FEW) if large else nodes)
         colluders = smallest_sets(schedule, singles, asked, BUDGET if budget is None else budget)
         verdict = judge(case, found, colluders, _notes(case, attackers is None and large))
-    settings, promised = case.settings, guarantee(case.settings)
-    return {
-        "nodes": case.nodes,
-        "topology": case.topology.name,
-        "rule": settings.rule,
-        "noise_every": settings.noise_every,
-        "mixing": settings.mixing,
-        "init": settings.init,
-        "rounds": case.rounds,
-        "beta": settings.beta,
-        "beta_own": settings.beta_own,
-        "targets": list(targets_of(schedule, 0)),
-        "legend": LEGEND if schedule.update.tells_changes else f"{LEGEND} {OF_GRADIENTS}",
-        "pairs": [{**e.record(), **_grade(graded(e, case.size))} for e in found],
-        "smallest": {str(v): None if s is None else list(s) for v, s in colluders.sets.items()},
-        "hide": None if case.hide is None else asdict(case.hide),
-        "thresholds": {"open_below": OPEN_BELOW, "hidden_from": HIDDEN_FROM},
-        "grade": verdict.grade,
-        "verdict": verdict.sentences,
-        "advice": verdict.advice,
-        "bad": verdict.bad,
-        "dropout": worst_dropout(case, schedule),
-        "epsilon": None if promised is None else promised.record(),
-        "law": law(case),
-    }
+    settings = case.settings
+    return AuditDocument(
+        nodes=case.nodes,
+        topology=case.topology.name,
+        rule=settings.rule,
+        noise_every=settings.noise_every,
+        mixing=settings.mixing,
+        init=settings.init,
+        rounds=case.rounds,
+        beta=settings.beta,
+        beta_own=settings.beta_own,
+        targets=list(targets_of(schedule, 0)),
+        legend=LEGEND if schedule.update.tells_changes else f"{LEGEND} {OF_GRADIENTS}",
+        pairs=[_pair(e, case.size) for e in found],
+        smallest={str(v): None if s is None else list(s) for v, s in colluders.sets.items()},
+        hide=case.hide,
+        thresholds=Thresholds(OPEN_BELOW, HIDDEN_FROM),
+        grade=verdict.grade,
+        verdict=verdict.sentences,
+        advice=verdict.advice,
+        bad=verdict.bad,
+        dropout=worst_dropout(case, schedule),
+        epsilon=guarantee(settings),
+        law=law(case),
+    )
 
 
-def rounds_of(case: Case, found: dict[str, Any]) -> dict[str, Any]:
+def rounds_of(case: Case, found: AuditDocument) -> PerRound:
     """What the pair that hides least tells of each round's gradient, and of each change."""
     from lppa.auditing.exposure import Exposure, by_round, plain, unseen_noise
-    from lppa.auditing.grade import graded
 
     pair = min(
-        found["pairs"],
-        key=lambda p: (GRADES.index(p["grade"]), math.inf if p["ratio"] is None else p["ratio"]),
+        found.pairs,
+        key=lambda p: (GRADES.index(p.grade), math.inf if p.ratio is None else p.ratio),
     )
-    schedule, spies, victim = case.schedule(), tuple(pair["attackers"]), pair["victim"]
+    schedule, spies, victim = case.schedule(), tuple(pair.attackers), pair.victim
     unseen, rows = unseen_noise(schedule, spies, victim), []
     for t, (g, change) in enumerate(by_round(schedule, spies, victim)):
         both = Exposure(spies, victim, {"gradient": g, "change": change}, unseen)
-        rows.append(
-            {
-                "round": t,
-                "gradient": plain(g),
-                "change": plain(change) if t and schedule.update.tells_changes else None,
-                **_grade(graded(both, case.size)),
-            }
-        )
-    return {"attackers": pair["attackers"], "victim": pair["victim"], "rounds": rows}
+        told = plain(change) if t and schedule.update.tells_changes else None
+        rows.append(RoundTold(t, plain(g), told, *_grade(both, case.size)))
+    return PerRound(pair.attackers, pair.victim, rows)
 
 
-def _grade(found: tuple[float | None, str]) -> dict[str, Any]:
-    ratio, grade = found
-    return {"ratio": None if ratio is None else float(f"{ratio:.6g}"), "grade": grade}
+def _pair(found: Exposure, size: float | None) -> Pair:
+    return Pair(list(found.attackers), found.victim, found.noise(), *_grade(found, size))
+
+
+def _grade(found: Exposure, size: float | None) -> tuple[float | None, str]:
+    ratio, grade = graded(found, size)
+    return None if ratio is None else float(f"{ratio:.6g}"), grade
 
 
 def spread(nodes: int, count: int) -> list[int]:

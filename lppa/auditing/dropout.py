@@ -7,16 +7,16 @@ exchange there is none of it. What that means for the others' model is not looke
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from lppa.auditing.assemble import Case
 from lppa.auditing.collusion import neighbours
 from lppa.auditing.exposure import plain, unseen_noise
+from lppa.auditing.findings import Dropout
 from lppa.auditing.grade import grade_of
 from lppa.models.schedule import Schedule
 
 
-def worst_dropout(case: Case, schedule: Schedule) -> dict[str, Any] | None:
+def worst_dropout(case: Case, schedule: Schedule) -> Dropout | None:
     """The departure that leaves a client the least noise before one neighbour that stays.
 
     None where there is no noise, or nobody who could stay.
@@ -31,17 +31,14 @@ def worst_dropout(case: Case, schedule: Schedule) -> dict[str, Any] | None:
     if not left or not schedule.any_noise or not schedule.update.gradients(schedule):
         return None
     noise, victim, gone, spy = min(left)
-    if case.size is None:
-        ratio, grade = None, "open" if noise == 0 else "weak"
-    else:
-        ratio = noise / case.size
-        grade = grade_of(ratio)
-    return {
-        "victim": victim,
-        "gone": gone,
-        "attackers": [spy],
+    ratio = None if case.size is None else noise / case.size
+    without = "open" if noise == 0 else "weak"
+    return Dropout(
+        victim=victim,
+        gone=gone,
+        attackers=[spy],
         # As it enters, in γ or in θ: what is on a gradient is in the ratio.
-        "noise": plain(noise * schedule.update.weight(schedule, 0)),
-        "ratio": ratio,
-        "grade": grade,
-    }
+        noise=plain(noise * schedule.update.weight(schedule, 0)),
+        ratio=ratio,
+        grade=without if ratio is None else grade_of(ratio),
+    )

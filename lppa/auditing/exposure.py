@@ -49,10 +49,9 @@ class Exposure:
         found = min(value for name, value in self.values.items() if name != MEAN)
         return self.unseen if math.isinf(found) else found
 
-    def record(self) -> dict[str, object]:
+    def noise(self) -> dict[str, float | str]:
         """As in audit.json: a number, "exact" or "mixed"."""
-        values = {name: plain(value) for name, value in self.values.items()}
-        return {"attackers": list(self.attackers), "victim": self.victim, **values}
+        return {name: plain(value) for name, value in self.values.items()}
 
 
 def plain(value: float) -> float | str:

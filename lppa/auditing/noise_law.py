@@ -6,10 +6,9 @@ How much of the noise is left for a given attacker is in `exposure`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
 
 from lppa.auditing.assemble import Case
+from lppa.coordinator.figures import Guarantee
 from lppa.protocol.settings import Settings
 from lppa.running.known_networks import known_network
 
@@ -121,25 +120,6 @@ def rho(clip: float, batch: int, scale: float, steps: int | None = 1) -> float:
 def of_rho(value: float) -> float:
     """The ε that goes with δ = 10⁻⁵."""
     return value + 2.0 * math.sqrt(value * math.log(1.0 / DELTA))
-
-
-@dataclass(frozen=True)
-class Guarantee:
-    """(ε, δ) of one release, and of a whole run where one holds, whoever colludes."""
-
-    release: float
-    run: float | None
-    delta: float
-    releases: int
-
-    def record(self) -> dict[str, Any]:
-        """As in audit.json."""
-        return {
-            "release": self.release,
-            "run": self.run,
-            "delta": self.delta,
-            "releases": self.releases,
-        }
 
 
 def guarantee(settings: Settings) -> Guarantee | None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from lppa.auditing.findings import AuditDocument, Pair, PerRound
+
 TITLES = {
     "g0": "first gradient g⁰",
     "g1": "second gradient g¹",
@@ -24,22 +26,22 @@ EXACT, UNKNOWN, SELF, INK = "#c0392b", "#d9d9d9", "#ffffff", "#222222"
 WRITTEN = 12  # nodes up to which there is room for a number in each cell
 
 
-def draw_audit(path: Path, found: dict[str, Any]) -> None:
+def draw_audit(path: Path, found: AuditDocument) -> None:
     """The heat maps of an audit, as a PNG file."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    rows = sorted({tuple(pair["attackers"]) for pair in found["pairs"]})
-    victims = sorted({pair["victim"] for pair in found["pairs"]})
+    rows = sorted({tuple(pair.attackers) for pair in found.pairs})
+    victims = sorted({pair.victim for pair in found.pairs})
     numbers = [
-        pair[t] for pair in found["pairs"] for t in found["targets"] if isinstance(pair[t], float)
+        value for pair in found.pairs for value in pair.noise.values() if isinstance(value, float)
     ]
     # From 0, so that a colour means the same distance from EXACT in every audit's scale.
     scale = Normalize(0.0, max(numbers, default=1.0))
-    across = 2 if len(found["targets"]) == 4 else 3
-    down = math.ceil(len(found["targets"]) / across)
+    across = 2 if len(found.targets) == 4 else 3
+    down = math.ceil(len(found.targets) / across)
     cell = 0.62 if len(victims) <= WRITTEN else 0.13
     width = max(3.3, cell * len(victims) + 1.1)
     height = max(1.9, cell * len(rows) + 1.0)
@@ -48,10 +50,10 @@ def draw_audit(path: Path, found: dict[str, Any]) -> None:
     )
     FigureCanvasAgg(figure)
     axes = figure.subplots(down, across, squeeze=False).ravel()
-    for axis, target in zip(axes, found["targets"], strict=False):
-        shown = _panel(axis, found["pairs"], target, rows, victims, scale)
+    for axis, target in zip(axes, found.targets, strict=False):
+        shown = _panel(axis, found.pairs, target, rows, victims, scale)
         axis.set_title(TITLES[target], fontsize=10, color=INK)
-    for axis in axes[len(found["targets"]) :]:
+    for axis in axes[len(found.targets) :]:
         axis.axis("off")
     bar = figure.colorbar(shown, ax=list(axes), shrink=0.8)
     bar.set_label("least standard deviation of the attacker's estimate, in units of β")
@@ -60,10 +62,10 @@ def draw_audit(path: Path, found: dict[str, Any]) -> None:
         Patch(facecolor=UNKNOWN, label="mixed: not told apart from others by linear means"),
     ]
     figure.legend(handles=keys, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    schedule = f"noise every {found['noise_every']}" if found["noise_every"] else "start-only noise"
+    schedule = f"noise every {found.noise_every}" if found.noise_every else "start-only noise"
     figure.suptitle(
-        f"{found['rule']}, {found['topology']} with {found['nodes']} nodes, {schedule}, "
-        f"rounds 0 to {found['rounds']} overheard",
+        f"{found.rule}, {found.topology} with {found.nodes} nodes, {schedule}, "
+        f"rounds 0 to {found.rounds} overheard",
         fontsize=11,
         color=INK,
     )
@@ -71,45 +73,48 @@ def draw_audit(path: Path, found: dict[str, Any]) -> None:
     figure.savefig(path, facecolor="white")
 
 
-def draw_rounds(path: Path, found: dict[str, Any]) -> None:
+def draw_rounds(path: Path, found: AuditDocument, told: PerRound) -> None:
     """Round by round, what is in the way of the pair that hides least."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    told, bounds = found["per_round"], found["thresholds"]
+    bounds = found.thresholds
     figure = Figure(figsize=(7.0, 4.0), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     axis = figure.subplots()
-    rounds = [row["round"] for row in told["rounds"]]
+    rounds = [row.round for row in told.rounds]
     # Exact is shown at the bottom: a logarithmic axis has no place for nothing.
-    shown = [row["ratio"] for row in told["rounds"] if row["ratio"]]
-    floor = min([*shown, bounds["open_below"]]) / 10
-    tall = max([*shown, bounds["hidden_from"]]) * 5
+    shown = [row.ratio for row in told.rounds if row.ratio]
+    floor = min([*shown, bounds.open_below]) / 10
+    tall = max([*shown, bounds.hidden_from]) * 5
     for low, high, colour, name in (
-        (floor, bounds["open_below"], "#f6d5d1", "open"),
-        (bounds["open_below"], bounds["hidden_from"], "#fbeecb", "weak"),
-        (bounds["hidden_from"], tall, "#d8eedd", "hidden"),
+        (floor, bounds.open_below, "#f6d5d1", "open"),
+        (bounds.open_below, bounds.hidden_from, "#fbeecb", "weak"),
+        (bounds.hidden_from, tall, "#d8eedd", "hidden"),
     ):
         axis.axhspan(low, high, color=colour, label=name, zorder=0)
-    values = [
-        math.nan if row["ratio"] is None else max(row["ratio"], floor) for row in told["rounds"]
-    ]
+    values = [math.nan if row.ratio is None else max(row.ratio, floor) for row in told.rounds]
     axis.plot(rounds, values, "o-", color=INK, label="noise ÷ example's share")
-    exact = [row["round"] for row in told["rounds"] if row["ratio"] == 0]
+    exact = [row.round for row in told.rounds if row.ratio == 0]
     axis.plot(exact, [floor] * len(exact), "X", color=EXACT, markersize=10, label="exact")
     axis.set_yscale("log")
     axis.set_ylim(floor * 0.8, tall)
     axis.set_xticks(rounds[:: max(1, len(rounds) // 12)])
     axis.set_xlabel("round")
     axis.set_ylabel("noise left ÷ example's share")
-    by = ", ".join(map(str, told["attackers"]))
-    axis.set_title(f"node {by} on node {told['victim']}: {found['rule']}, {found['topology']}")
+    by = ", ".join(map(str, told.attackers))
+    axis.set_title(f"node {by} on node {told.victim}: {found.rule}, {found.topology}")
     figure.legend(loc="outside lower center", ncols=5, frameon=False, fontsize=9)
     figure.savefig(path, facecolor="white")
 
 
 def _panel(
-    axis: Any, pairs: list[dict], target: str, rows: list[tuple], victims: list[int], scale: Any
+    axis: Any,
+    pairs: list[Pair],
+    target: str,
+    rows: list[tuple[int, ...]],
+    victims: list[int],
+    scale: Any,
 ) -> Any:
     """One target; returns what the colour bar belongs to."""
     from matplotlib import colormaps
@@ -120,8 +125,8 @@ def _panel(
     picture = np.ones((len(rows), len(victims), 3)) * to_rgb(SELF)
     few = len(victims) <= WRITTEN and len(rows) <= WRITTEN
     for pair in pairs:
-        at = rows.index(tuple(pair["attackers"])), victims.index(pair["victim"])
-        value = pair[target]
+        at = rows.index(tuple(pair.attackers)), victims.index(pair.victim)
+        value = pair.noise[target]
         if value == "mixed":
             colour, text = to_rgb(UNKNOWN), "mixed"
         elif value == "exact":

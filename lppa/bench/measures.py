@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from lppa.coordinator.bootstrap import Roster
-from lppa.coordinator.metrics import ENDED
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.settings import make_settings
@@ -187,15 +186,15 @@ def growth(sizes: tuple[int, ...] = (8, 16, 32, 64, 128, 256), rounds: int = 10)
         with private_folder() as folder:
             settings = make_settings({**GROWTH, "rounds": rounds, "eval_every": rounds})
             summary = run_local(make_blueprint(settings, nodes, "growth"), folder / "run", Silent())
-            if summary["status"] == "interrupted":
+            if summary.status == "interrupted":
                 raise KeyboardInterrupt
-            if summary["status"] not in ENDED:
-                raise RunFailed(f"growth with {nodes} nodes: {summary['error']}")
+            if not summary.ended:
+                raise RunFailed(f"growth with {nodes} nodes: {summary.error}")
             rows.append(
                 {
                     "nodes": nodes,
-                    "round_s": summary["seconds"]["round"],
-                    "memory_mb": summary["memory"] / 1e6 if summary["memory"] else None,
+                    "round_s": summary.seconds.round,
+                    "memory_mb": summary.memory / 1e6 if summary.memory else None,
                 }
             )
     first, last = rows[0], rows[-1]

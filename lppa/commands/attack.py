@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,10 +19,13 @@ from lppa.shell import is_quiet, numbers, show_errors, verbosity
 
 if TYPE_CHECKING:
     from lppa.attack.restarts import Options
+    from lppa.attack.results import AttackResult
     from lppa.attack.scene import Case
 
 log = logging.getLogger("lppa.attack")
 
+Found = tuple[Path, "AttackResult"]
+"""A run's directory, and what an attack on it came to."""
 Step = Callable[[int, int, float], None]
 
 
@@ -101,19 +104,23 @@ def attack(
     results = attack_all(cases, options)
     curves = draw_curves(results, out)
     if as_json:
-        click.echo(json.dumps(results, indent=2))
+        told = [{"run": str(folder), **result.to_dict()} for folder, result in results]
+        click.echo(json.dumps(told, indent=2))
         return
     from lppa.attack.tables import print_tables
 
     several = len(folders) > 1
-    named = [{**r, "run_name": Path(r["run"]).name if several else None} for r in results]
-    print_tables(named, "attacks" if several else f"attacks on {folders[0].name}")
+    print_tables(
+        [result for _, result in results],
+        "attacks" if several else f"attacks on {folders[0].name}",
+        [folder.name for folder, _ in results] if several else (),
+    )
     places = [folder / "attacks" for folder in folders]
     for path in [*places, *(curve for curve in curves if curve.parent not in places)]:
         click.echo(f"results in {path}")
 
 
-def attack_all(cases: Sequence[Case], options: Options) -> list[dict[str, Any]]:
+def attack_all(cases: Sequence[Case], options: Options) -> list[Found]:
     """Makes the attacks one after the other; leaves out, with a word, those that cannot be made.
 
     If none can be made, that is wrong use.
@@ -133,7 +140,7 @@ def attack_all(cases: Sequence[Case], options: Options) -> list[dict[str, Any]]:
                     scene = open_scene(case.folder, case.attackers)
                     opened = (case.folder, case.attackers)
                 result = attack_case(scene, case, replace(options, on_step=bar.start(what)))
-                results.append({"run": str(case.folder), **result})
+                results.append((case.folder, result))
             except WrongUse as error:
                 first = first or error
                 if len(cases) > 1:
@@ -144,17 +151,17 @@ def attack_all(cases: Sequence[Case], options: Options) -> list[dict[str, Any]]:
     return results
 
 
-def draw_curves(results: Sequence[dict[str, Any]], out: Path | None) -> list[Path]:
+def draw_curves(results: Sequence[Found], out: Path | None) -> list[Path]:
     """Curves over rounds for each run, from all that is known of it, and over β for them all."""
     from lppa.attack.curves import draw_over_beta, draw_over_rounds
     from lppa.attack.results import read_results
 
     drawn = []
-    folders = list(dict.fromkeys(Path(result["run"]) for result in results))
+    folders = list(dict.fromkeys(folder for folder, _ in results))
     for folder in folders:
         drawn += draw_over_rounds(folder / "attacks", read_results(folder))
     if len(folders) > 1:
-        drawn += draw_over_beta(out or folders[0] / "attacks", results)
+        drawn += draw_over_beta(out or folders[0] / "attacks", [result for _, result in results])
     return drawn
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -21,6 +21,7 @@ from lppa.auditing.assemble import (
 from lppa.auditing.compare import compare as compare_topologies
 from lppa.auditing.document import audit as make_audit
 from lppa.auditing.document import rounds_of
+from lppa.auditing.findings import AuditDocument
 from lppa.auditing.grade import GRADES, worst
 from lppa.auditing.show import show, show_comparison
 from lppa.options import chosen_nodes, json_option, nodes_option, out_option, settings_options
@@ -117,35 +118,38 @@ def audit(
             raise WrongUse("--compare goes without --attackers, --victim, --per-round and --out")
         names = [name.strip() for name in compare.split(",")]
         rows = compare_topologies(settings, nodes, names, rounds, hide)
-        found: dict[str, Any] = {"nodes": nodes, "rule": settings.rule, "compare": rows}
-        grades = [row["grade"] for row in rows if row["grade"] is not None]
+        grades = [row.grade for row in rows if row.grade is not None]
         if not grades:
-            raise WrongUse(f"--compare: {rows[0]['refused']}")
+            raise WrongUse(f"--compare: {rows[0].refused}")
+        if as_json:
+            told = [row.to_dict() for row in rows]
+            content = {"nodes": nodes, "rule": settings.rule, "compare": told}
+            click.echo(json.dumps(content, indent=2))
+        else:
+            show_comparison(rows, nodes, settings.rule)
     else:
         blueprint = make_blueprint(settings, nodes, "audit")
         check_nodes(nodes, spies or (), victim)
         case = case_of(blueprint, rounds, hide)
         found = make_audit(case, spies, victim)
         if per_round:
-            found["per_round"] = rounds_of(case, found)
-        grades = [found["grade"]]
-    if out is not None:
-        write(out, found)
-    if as_json:
-        click.echo(json.dumps(found, indent=2))
-    elif compare is not None:
-        show_comparison(found["compare"], nodes, settings.rule)
-    else:
-        show(found)
+            found = replace(found, per_round=rounds_of(case, found))
+        grades = [found.grade]
         if out is not None:
-            click.echo(f"written: {', '.join(str(out / name) for name in files(found))}")
+            write(out, found)
+        if as_json:
+            click.echo(json.dumps(found.to_dict(), indent=2))
+        else:
+            show(found)
+            if out is not None:
+                click.echo(f"written: {', '.join(str(out / name) for name in files(found))}")
     if fail_on is not None and GRADES.index(worst(grades)) <= GRADES.index(fail_on):
         sys.exit(FAILED)
 
 
-def files(found: dict[str, Any]) -> list[str]:
+def files(found: AuditDocument) -> list[str]:
     """What an audit leaves in its folder."""
-    return ["audit.json", "audit.png", *(["per-round.png"] if "per_round" in found else [])]
+    return ["audit.json", "audit.png", *(["per-round.png"] if found.per_round else [])]
 
 
 def check_out(out: Path | None) -> None:
@@ -159,16 +163,16 @@ def check_out(out: Path | None) -> None:
             raise WrongUse(f"{out / name} exists already; choose another --out")
 
 
-def write(out: Path, found: dict[str, Any]) -> None:
+def write(out: Path, found: AuditDocument) -> None:
     """audit.json and the pictures."""
     from lppa.auditing.picture import draw_audit, draw_rounds
     from lppa.protocol.files import write_atomically
 
     try:
         out.mkdir(parents=True, exist_ok=True)
-        write_atomically(out / "audit.json", json.dumps(found, indent=2) + "\n")
+        write_atomically(out / "audit.json", json.dumps(found.to_dict(), indent=2) + "\n")
         draw_audit(out / "audit.png", found)
-        if "per_round" in found:
-            draw_rounds(out / "per-round.png", found)
+        if found.per_round is not None:
+            draw_rounds(out / "per-round.png", found, found.per_round)
     except OSError as error:
         raise WrongUse(f"cannot write to {out}: {error.strerror}") from None

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from lppa.attack.names import check_call
-from lppa.coordinator.metrics import ENDED
+from lppa.coordinator.figures import Summary
 from lppa.options import (
     brought_code,
     chosen_nodes,
@@ -88,15 +88,15 @@ def run(
         )
     finally:
         stop_fork_server()
-    if attack is None or summary["status"] not in ENDED:
+    if attack is None or not summary.ended:
         finish(summary, folder, as_json)
         return
     options = ["attack", str(folder), "--attack", attack, "--victim", victim]
     options += ["-q"] * is_quiet()
     if as_json:
-        summary["attacks"] = json.loads(lppa_output(*options, "--json"))
+        attacks = json.loads(lppa_output(*options, "--json"))
         report_on(folder)
-        finish(summary, folder, as_json)
+        finish(summary, folder, as_json, attacks=attacks)
     else:
         finish(summary, folder, as_json)
         ended = call_lppa(*options)
@@ -121,20 +121,20 @@ def check_attack(
     return attackers
 
 
-def finish(summary: dict[str, Any], folder: Path, as_json: bool) -> None:
-    """Prints the result of a run and leaves with its exit code."""
+def finish(summary: Summary, folder: Path, as_json: bool, **more: Any) -> None:
+    """Prints the result of a run, and more that came of it, and leaves with its exit code."""
     if as_json:
-        click.echo(json.dumps({**summary, "directory": str(folder)}, indent=2))
+        click.echo(json.dumps({**summary.to_dict(), **more, "directory": str(folder)}, indent=2))
     else:
         print_results(summary, str(folder))
-    if summary["status"] in ENDED:
+    if summary.ended:
         return
     click.echo(f"error: the run {describe(summary)}", err=True)
-    sys.exit(INTERRUPTED if summary["status"] == "interrupted" else 1)
+    sys.exit(INTERRUPTED if summary.status == "interrupted" else 1)
 
 
-def describe(summary: dict[str, Any]) -> str:
+def describe(summary: Summary) -> str:
     """How a run ended that did not come to its end."""
-    if summary["status"] == "failed":
-        return f"failed: {summary['error']}"
-    return f"was interrupted in round {summary['round']}"
+    if summary.status == "failed":
+        return f"failed: {summary.error}"
+    return f"was interrupted in round {summary.round}"

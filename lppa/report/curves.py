@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from lppa.coordinator.figures import Spread
 from lppa.report.chart import Axis, Line, Point, Range, line_chart
 from lppa.report.formats import figure, percent
 from lppa.report.markup import Markup
-from lppa.report.record import Row, RunRecord, Spread
+from lppa.report.record import Row, RunRecord
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ def _metric_chart(metric: str, runs: Sequence[RunRecord], names: Sequence[str]) 
 def axis_for(axis: Axis, runs: Sequence[RunRecord], of: Callable[[Row], Spread | None]) -> Axis:
     """Logarithmic if one run diverges: else nothing could be seen of the others."""
     known = [of(row) for run in runs for row in run.rows if of(row) is not None]
-    least = min((spread.low for spread in known), default=0.0)
-    greatest = max((spread.high for spread in known), default=0.0)
+    least = min((spread.min for spread in known), default=0.0)
+    greatest = max((spread.max for spread in known), default=0.0)
     return replace(axis, log=least > 0 and greatest > WIDE * least)
 
 
@@ -105,7 +106,7 @@ def _spread_chart(
     lines = []
     for k, run in enumerate(runs):
         known = [(row.round, of(row)) for row in run.rows if of(row) is not None]
-        band: tuple[Range, ...] = tuple((r, s.low, s.high) for r, s in known)
+        band: tuple[Range, ...] = tuple((r, s.min, s.max) for r, s in known)
         lines.append(Line(names[k], tuple((r, s.mean) for r, s in known), band, k))
     return line_chart(name, axis, lines)
 

@@ -39,7 +39,7 @@ def figures(run: RunRecord) -> list[Figure]:
         shown.append(metric(run, run.metric))
     elif accuracy or not loss:
         spread = (
-            f"clients {percent(accuracy.low)} to {percent(accuracy.high)}, best mean "
+            f"clients {percent(accuracy.min)} to {percent(accuracy.max)}, best mean "
             f"{percent(run.best)}"
             if accuracy
             else ""
@@ -62,7 +62,7 @@ def metric(run: RunRecord, name: str) -> Figure:
     """What stands in the place of accuracy; the others are in its note."""
     found = dict(run.last.metrics)
     spread = found.pop(name)
-    note = [f"clients {no_wrap(figure(spread.low))} to {no_wrap(figure(spread.high))}"]
+    note = [f"clients {no_wrap(figure(spread.min))} to {no_wrap(figure(spread.max))}"]
     note += [f"{other} {no_wrap(figure(of.mean))}" for other, of in found.items()]
     return Figure(f"test {name}", figure(spread.mean), "; ".join(note))
 

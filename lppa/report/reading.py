@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from lppa.coordinator.figures import Spread
+from lppa.coordinator.metrics import latest, mean_of, spread_of
 from lppa.protocol.errors import WrongUse
 from lppa.report.privacy_files import read_attacks, read_audit
 from lppa.report.record import (
@@ -21,7 +23,6 @@ from lppa.report.record import (
     Graph,
     Row,
     RunRecord,
-    Spread,
 )
 from lppa.report.values import (
     Files,
@@ -55,8 +56,8 @@ def read_run(folder: Path) -> RunRecord:
     history = items(summary.get("history")) or files.lines("history.jsonl")
     reports = by_round(files.lines("metrics.jsonl"))
     rows = read_rows(history, reports, nodes)
-    latest = latest_reports(reports)
-    split = {n: phases(report.get("seconds")) for n, report in latest.items()}
+    last_words = latest(reports)
+    split = {n: phases(report.get("seconds")) for n, report in last_words.items()}
     means = [row.accuracy.mean for row in rows if row.accuracy]
     status = summary.get("status")
     attacks, pictures = read_attacks(files)
@@ -76,7 +77,7 @@ def read_run(folder: Path) -> RunRecord:
         best=max(means, default=None),
         seconds={**mean_split(split.values()), **numbers(summary.get("seconds"))},
         seconds_by_node=dict(sorted(split.items())),
-        sent=sent_bytes(summary, latest.values()),
+        sent=sent_bytes(summary, last_words.values()),
         memory=positive(summary.get("memory")),
         graph=graph,
         partition=partition,
@@ -136,28 +137,30 @@ def read_rows(
 def read_row(round: int, combined: dict[str, Any], reports: Sequence[dict[str, Any]]) -> Row:
     """The coordinator's figures, and what only the clients' own reports tell."""
     loss = number(combined.get("loss"))
-    of_loss = spread_of(reports, "loss")
+    of_loss = over_clients(reports, "loss")
     if of_loss is None and loss is not None:
         of_loss = Spread(loss, loss, loss)
     return Row(
         round=round,
-        accuracy=read_spread(combined.get("accuracy")) or spread_of(reports, "accuracy"),
+        accuracy=read_spread(combined.get("accuracy")) or over_clients(reports, "accuracy"),
         loss=of_loss,
         consensus=positive(combined.get("consensus")),
         conservation=positive(combined.get("conservation")),
-        gradient=spread_of(reports, "gradient_norm"),
-        noise=spread_of(reports, "noise_norm"),
+        gradient=over_clients(reports, "gradient_norm"),
+        noise=over_clients(reports, "noise_norm"),
         ratio=positive(combined.get("noise_to_gradient"))
         if combined
-        else mean_of(reports, "noise_to_gradient"),
+        else mean_of(known_of(reports, "noise_to_gradient")),
         metrics=read_metrics(combined, reports),
     )
 
 
 def read_spread(content: Any) -> Spread | None:
     """A figure as the coordinator has it over all clients."""
-    known = [number(mapping(content).get(name)) for name in ("mean", "min", "max")]
-    return None if None in known else Spread(*known)
+    mean, least, most = (number(mapping(content).get(name)) for name in ("mean", "min", "max"))
+    if mean is None or least is None or most is None:
+        return None
+    return Spread(mean, least, most)
 
 
 def read_metrics(combined: dict[str, Any], reports: Sequence[dict[str, Any]]) -> dict[str, Spread]:
@@ -165,30 +168,18 @@ def read_metrics(combined: dict[str, Any], reports: Sequence[dict[str, Any]]) ->
     told = mapping(combined.get("metrics"))
     of_clients = [mapping(report.get("metrics")) for report in reports]
     names = dict.fromkeys([*told, *(name for one in of_clients for name in one)])
-    found = {name: read_spread(told.get(name)) or spread_of(of_clients, name) for name in names}
+    found = {name: read_spread(told.get(name)) or over_clients(of_clients, name) for name in names}
     return {name: spread for name, spread in found.items() if spread is not None}
 
 
-def spread_of(reports: Sequence[dict[str, Any]], name: str) -> Spread | None:
+def known_of(reports: Sequence[dict[str, Any]], name: str) -> list[float | None]:
+    """A figure of each client, None where it is no number."""
+    return [number(report.get(name)) for report in reports]
+
+
+def over_clients(reports: Sequence[dict[str, Any]], name: str) -> Spread | None:
     """A figure over clients; None unless all have it."""
-    values = [number(report.get(name)) for report in reports]
-    if not values or None in values:
-        return None
-    return Spread(sum(values) / len(values), min(values), max(values))
-
-
-def mean_of(reports: Sequence[dict[str, Any]], name: str) -> float | None:
-    """The mean over clients; None unless all have it."""
-    spread = spread_of(reports, name)
-    return spread.mean if spread else None
-
-
-def latest_reports(reports: dict[int, dict[int, dict[str, Any]]]) -> dict[int, dict[str, Any]]:
-    """Each client's last word."""
-    latest: dict[int, dict[str, Any]] = {}
-    for round in sorted(reports):
-        latest |= reports[round]
-    return latest
+    return spread_of(known_of(reports, name))
 
 
 def phases(seconds: Any) -> dict[str, float]:

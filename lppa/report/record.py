@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lppa.auditing.grade import GRADES
+from lppa.coordinator.figures import Spread
 
 PHASES = ("compute", "exchange", "eval")
 RUNNING = "running"  # there is no summary.json yet
@@ -21,15 +22,6 @@ DOUBTFUL = "doubtful"  # came to its end, but something is wrong
 EXACT, MIXED = "exact", "mixed"  # mixed: cannot be told apart from others' by linear means
 
 Who = tuple[tuple[int, ...], int]  # attackers, and the client that they attack
-
-
-@dataclass(frozen=True)
-class Spread:
-    """A figure over all clients."""
-
-    mean: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lppa.coordinator.figures import Row, Summary
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.messages import Metrics
 from lppa.report.record import PHASES
@@ -50,19 +51,19 @@ class EventWriter(Listener):
         spent = mapping(metrics.values.get("seconds"))
         self.seconds.setdefault(metrics.round, {})[node] = spent
 
-    def row(self, row: Mapping[str, Any]) -> None:
+    def row(self, row: Row) -> None:
         """An evaluation that all clients have reported; it is on disk when this returns."""
+        from tensorboard.compat.proto import summary_pb2
         from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.compat.proto.summary_pb2 import Summary
 
         values = [
-            Summary.Value(tag=tag, simple_value=value)
-            for tag, value in scalars(row, self.seconds.pop(row["round"], {})).items()
+            summary_pb2.Summary.Value(tag=tag, simple_value=value)
+            for tag, value in scalars(row, self.seconds.pop(row.round, {})).items()
         ]
-        event = Event(wall_time=time.time(), step=row["round"], summary=Summary(value=values))
-        self._write(event)
+        content = summary_pb2.Summary(value=values)
+        self._write(Event(wall_time=time.time(), step=row.round, summary=content))
 
-    def close(self, summary: Mapping[str, Any]) -> None:
+    def close(self, summary: Summary) -> None:
         """Ends the file."""
         if self.records is not None:
             self._guarded(self.records.close)
@@ -82,14 +83,11 @@ class EventWriter(Listener):
             self.records = None
 
 
-def scalars(row: Mapping[str, Any], seconds: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
+def scalars(row: Row, seconds: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
     """All figures of an evaluation by name; what was not measured is left out."""
-    accuracy = mapping(row.get("accuracy"))
-    found = {f"accuracy/{name}": number(accuracy.get(name)) for name in ("mean", "min", "max")}
-    found |= {name: number(row.get(name)) for name in PLAIN}
-    for metric, spread in mapping(row.get("metrics")).items():
-        ends = ("mean", "min", "max")
-        found |= {f"{metric}/{name}": number(mapping(spread).get(name)) for name in ends}
+    found = {name: number(row[name]) for name in PLAIN}
+    for metric, spread in {"accuracy": row.accuracy, **row.metrics}.items():
+        found |= {f"{metric}/{end}": number(value) for end, value in (spread or {}).items()}
     for phase in PHASES if seconds else ():
         spent = [number(of.get(phase)) or 0.0 for of in seconds.values()]
         found[f"seconds/{phase}"] = sum(spent) / len(spent)

@@ -25,7 +25,8 @@ from multiprocessing import util
 from pathlib import Path
 from typing import Any
 
-from lppa.coordinator.metrics import ENDED
+from lppa.attack.results import AttackResult
+from lppa.coordinator.figures import Summary, plain
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
 from lppa.protocol.files import write_atomically
 from lppa.protocol.settings import make_settings
@@ -91,31 +92,30 @@ class Telling(Silent):
             self.tell(part)
 
 
-def training_result(summary: dict[str, Any], data: Any) -> dict[str, Any]:
+def training_result(summary: Summary, data: Any) -> dict[str, Any]:
     """What is kept of a run: the highest mean accuracy (the paper's), the last, and the curve.
 
     Also what it hid and what it sent. Without `data`, as for a quadratic, there is no accuracy.
     """
-    diverged = summary["status"] == "failed" and DIVERGED in summary["error"]
-    if summary["status"] == "interrupted":
+    diverged = summary.status == "failed" and DIVERGED in (summary.error or "")
+    if summary.status == "interrupted":
         raise KeyboardInterrupt
-    if summary["status"] not in ENDED and not diverged:
-        raise RunFailed(f"a run failed: {summary['error']}")
-    tested = [row for row in summary["history"] if row["accuracy"] is not None]
-    curve = [[row["round"], row["accuracy"]["mean"]] for row in tested]
+    if not summary.ended and not diverged:
+        raise RunFailed(f"a run failed: {summary.error}")
+    curve = [(row.round, row.accuracy.mean) for row in summary.history if row.accuracy is not None]
     return {
         "status": "diverged" if diverged else "completed",
-        "diverged_in": summary["round"] if diverged else None,
+        "diverged_in": summary.round if diverged else None,
         "best": max((accuracy for _, accuracy in curve), default=None),
         "final": curve[-1][1] if curve else None,
-        "curve": curve,
+        "curve": [list(point) for point in curve],
         "rows": None if data is None else [len(data.train), len(data.test)],
-        "doubtful": summary["status"] == "doubtful",
-        **{name: summary[name] for name in KEPT},
+        "doubtful": summary.status == "doubtful",
+        **{name: plain(summary[name]) for name in KEPT},
     }
 
 
-def attack(folder: Path, how: Attack) -> list[dict[str, Any]]:
+def attack(folder: Path, how: Attack) -> list[AttackResult]:
     """What `lppa attack` prints, run in a process of its own that has PyTorch in memory already."""
     said = folder / "attack"
     argv = ["attack", str(folder), "--attack", ",".join(how.names), "--restarts", str(how.restarts)]
@@ -132,7 +132,8 @@ def attack(folder: Path, how: Attack) -> list[dict[str, Any]]:
     if process.exitcode != 0:
         words = said.with_suffix(".err").read_text().strip().splitlines() or ["no reason given"]
         raise RunFailed(f"an attack failed: {words[-1].removeprefix('error: ')}")
-    return json.loads(said.with_suffix(".out").read_text())
+    told = json.loads(said.with_suffix(".out").read_text())
+    return [AttackResult.from_dict(one) for one in told]
 
 
 def forked_command(argv: list[str], said: Path) -> None:
@@ -145,16 +146,16 @@ def forked_command(argv: list[str], said: Path) -> None:
     main(argv, prog_name="lppa")
 
 
-def attack_result(found: dict[str, Any]) -> dict[str, Any]:
+def attack_result(found: AttackResult) -> dict[str, Any]:
     """What is kept of an attack: its scores, and what guesses without any message get.
 
     Not every attack has every score: there is no PSNR for rows of a table.
     """
-    score, guesses = found.get("score", {}), found.get("baselines", {})
+    score, guesses = found.score or {}, found.baselines or {}
     return {
-        "attack": found["attack"],
-        "victim": found["victim"],
-        "round": found["round"],
+        "attack": found.attack,
+        "victim": found.victim,
+        "round": found.round,
         **{name: score[name] for name in SCORES if name in score},
         "guesses": {
             name: {kind: guesses[name][kind] for kind in GUESS_SCORES if kind in guesses[name]}
@@ -164,17 +165,15 @@ def attack_result(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def keep_pictures(
-    cell: Cell, folder: Path, found: list[dict[str, Any]], out: Path
-) -> dict[str, str]:
+def keep_pictures(cell: Cell, folder: Path, found: list[AttackResult], out: Path) -> dict[str, str]:
     """Each attack's picture of its first victim, for the first seed only: they take room."""
     kept: dict[str, str] = {}
     for one in found if cell.settings["seed"] == 1 else ():
-        if one.get("picture") and one["attack"] not in kept:
-            place = Path("pictures") / f"{cell.key}-{one['attack'].replace('/', '-')}.png"
-            picture = folder / "attacks" / Path(one["picture"]).name
+        if one.picture and one.attack not in kept:
+            place = Path("pictures") / f"{cell.key}-{one.attack.replace('/', '-')}.png"
+            picture = folder / "attacks" / Path(one.picture).name
             write_atomically(out / place, picture.read_bytes())
-            kept[one["attack"]] = str(place)
+            kept[one.attack] = str(place)
     return kept
 
 

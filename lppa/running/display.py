@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from lppa.coordinator.figures import Row, Spread, Summary
 from lppa.protocol.names import name_all
 from lppa.running.listener import Listener
 
@@ -39,8 +40,8 @@ class Lines(Warnings):
             self.missing = missing
             self.say(f"waiting for {name_all(set(missing))}")
 
-    def row(self, row: dict[str, Any]) -> None:
-        self.say(f"round {row['round']}/{self.rounds}  {in_words(row)}  nodes {self.alive}")
+    def row(self, row: Row) -> None:
+        self.say(f"round {row.round}/{self.rounds}  {in_words(row)}  nodes {self.alive}")
 
     def progress(self, rounds: dict[int, int], alive: int) -> None:
         self.alive = alive
@@ -74,7 +75,7 @@ class Live(Silent):
     def say(self, text: str) -> None:
         self.bar.console.print(text, markup=False, highlight=False)
 
-    def row(self, row: dict[str, Any]) -> None:
+    def row(self, row: Row) -> None:
         self.figures = in_words(row)
 
     def progress(self, rounds: dict[int, int], alive: int) -> None:
@@ -85,7 +86,7 @@ class Live(Silent):
             figures=f"{self.figures}  {alive} nodes",
         )
 
-    def close(self, summary: dict[str, Any]) -> None:
+    def close(self, summary: Summary) -> None:
         self.bar.stop()
 
 
@@ -96,34 +97,31 @@ def choose_display(rounds: int, quiet: bool) -> Silent:
     return Live(rounds) if sys.stderr.isatty() else Lines(rounds)
 
 
-def in_words(row: dict[str, Any]) -> str:
+def in_words(row: Row) -> str:
     """An evaluation in a few words."""
-    accuracy, loss = row["accuracy"], row["loss"]
+    accuracy, loss = row.accuracy, row.loss
     words = []
     if accuracy is not None:
-        words.append(
-            f"accuracy {accuracy['mean']:.1%} ({accuracy['min']:.1%}–{accuracy['max']:.1%})"
-        )
+        words.append(f"accuracy {accuracy.mean:.1%} ({accuracy.min:.1%}–{accuracy.max:.1%})")
     else:
         # The first that a problem is judged by takes its place.
         for name, found in list(known_metrics(row).items())[:1]:
-            least, most = (f"{found[end]:.4g}" for end in ("min", "max"))
-            words.append(f"{name} {found['mean']:.4g} ({least}–{most})")
+            words.append(f"{name} {found.mean:.4g} ({found.min:.4g}–{found.max:.4g})")
     words.append("loss –" if loss is None else f"loss {loss:.4g}")
     return "  ".join(words)
 
 
-def known_metrics(row: dict[str, Any]) -> dict[str, dict[str, float]]:
+def known_metrics(row: Row | Summary) -> dict[str, Spread]:
     """What else a problem is judged by, where all clients could tell."""
-    return {name: found for name, found in row.get("metrics", {}).items() if found is not None}
+    return {name: found for name, found in row.metrics.items() if found is not None}
 
 
-def print_results(summary: dict[str, Any], folder: str) -> None:
+def print_results(summary: Summary, folder: str) -> None:
     """The table at the end of a run, on standard output."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"{summary['rule']} on {summary['dataset']}: {summary['status']}")
+    table = Table(title=f"{summary.rule} on {summary.dataset}: {summary.status}")
     table.add_column("figure")
     table.add_column("value", justify="right")
     for name, value in result_rows(summary):
@@ -134,34 +132,34 @@ def print_results(summary: dict[str, Any], folder: str) -> None:
         console.print(f"{name}: {path}", markup=False, highlight=False, soft_wrap=True)
 
 
-def result_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+def result_rows(summary: Summary) -> list[tuple[str, str]]:
     """What the table shows."""
-    accuracy, seconds, sent = summary["accuracy"], summary["seconds"], summary["bytes"]
-    rows = [("clients, topology", f"{summary['nodes']}, {summary['topology']}")]
-    planned = summary["rounds"] + summary["finish"]
-    rows.append(("rounds", f"{summary['rounds_done']} of {planned}"))
+    accuracy, seconds, sent = summary.accuracy, summary.seconds, summary.bytes
+    rows = [("clients, topology", f"{summary.nodes}, {summary.topology}")]
+    planned = summary.rounds + summary.finish
+    rows.append(("rounds", f"{summary.rounds_done} of {planned}"))
     if accuracy is not None:
-        rows.append(("test accuracy, mean over clients", f"{accuracy['mean']:.2%}"))
-        rows.append(("  worst and best client", f"{accuracy['min']:.2%}, {accuracy['max']:.2%}"))
-        rows.append(("  best mean in any round", f"{accuracy['best']:.2%}"))
+        rows.append(("test accuracy, mean over clients", f"{accuracy.mean:.2%}"))
+        rows.append(("  worst and best client", f"{accuracy.min:.2%}, {accuracy.max:.2%}"))
+        rows.append(("  best mean in any round", f"{accuracy.best:.2%}"))
     for name, found in known_metrics(summary).items():
-        rows.append((f"test {name}, mean over clients", f"{found['mean']:.4g}"))
-        ends = f"{found['min']:.4g}, {found['max']:.4g}"
+        rows.append((f"test {name}, mean over clients", f"{found.mean:.4g}"))
+        ends = f"{found.min:.4g}, {found.max:.4g}"
         rows.append(("  least and greatest of a client", ends))
-    for name, key in (
-        ("loss", "loss"),
-        ("consensus distance", "consensus"),
-        ("conservation residual", "conservation"),
+    for name, value in (
+        ("loss", summary.loss),
+        ("consensus distance", summary.consensus),
+        ("conservation residual", summary.conservation),
     ):
-        if summary[key] is not None:
-            rows.append((name, f"{summary[key]:.3g}"))
-    if summary["grade"] is not None:
-        ratio = summary["noise_to_example"]
+        if value is not None:
+            rows.append((name, f"{value:.3g}"))
+    if summary.grade is not None:
+        ratio = summary.noise_to_example
         times = "" if ratio is None else f", noise {ratio:.3g} × an example"
-        rows.append(("audit grade", f"{summary['grade']}{times}"))
-    rows.append(("sent: noise, state", f"{in_bytes(sent['noise'])}, {in_bytes(sent['state'])}"))
-    rows.append(("seconds: total, start", f"{seconds['total']:.1f}, {seconds['start']:.1f}"))
-    split = ", ".join(f"{seconds[phase]:.1f}" for phase in ("compute", "exchange", "eval"))
+        rows.append(("audit grade", f"{summary.grade}{times}"))
+    rows.append(("sent: noise, state", f"{in_bytes(sent.noise)}, {in_bytes(sent.state)}"))
+    rows.append(("seconds: total, start", f"{seconds.total:.1f}, {seconds.start:.1f}"))
+    split = f"{seconds.compute:.1f}, {seconds.exchange:.1f}, {seconds.eval:.1f}"
     rows.append(("  a client's compute, exchange, evaluation", split))
     return rows
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 import numpy as np
 
+from lppa.coordinator.figures import Row
 from lppa.coordinator.metrics import Collection, rounding_bound
 from lppa.protocol.messages import Metrics
 from lppa.protocol.settings import Settings
@@ -41,7 +41,7 @@ def examine(collection: Collection, settings: Settings, steps: int) -> list[Find
     history = collection.history
     if not history:
         return []
-    reports = collection.reports[history[-1]["round"]]
+    reports = collection.reports[history[-1].round]
     last = [reports[node] for node in sorted(reports)]
     return [
         *_accuracy(history, last, settings, steps),
@@ -58,13 +58,13 @@ def _values(reports: Sequence[Metrics], name: str) -> list[float]:
 
 
 def _accuracy(
-    history: Sequence[dict[str, Any]], last: Sequence[Metrics], settings: Settings, steps: int
+    history: Sequence[Row], last: Sequence[Metrics], settings: Settings, steps: int
 ) -> list[Finding]:
-    accuracy, chances = history[-1]["accuracy"], _values(last, "chance")
+    accuracy, chances = history[-1].accuracy, _values(last, "chance")
     if accuracy is None or not chances:
         return []
-    now, chance = accuracy["mean"], max(chances)
-    best = max(row["accuracy"]["mean"] for row in history)
+    now, chance = accuracy.mean, max(chances)
+    best = max(row.accuracy.mean for row in history if row.accuracy is not None)
     near = chance + NEAR_CHANCE * (1.0 - chance)
     # Who was never better than chance has nothing to lose, and a few test rows are soon lost.
     by_chance = LOST_POINTS + (settings.eval_samples**-0.5 if settings.eval_samples else 0.0)
@@ -88,13 +88,12 @@ def _accuracy(
 
 
 def _conservation(
-    history: Sequence[dict[str, Any]], settings: Settings, nodes: int, steps: int
+    history: Sequence[Row], settings: Settings, nodes: int, steps: int
 ) -> list[Finding]:
-    residual = history[-1]["conservation"]
     cancels = settings.rule == "dsgt" or (settings.rule == "lppa" and settings.beta_own == 0)
-    now = history[-1]
-    ratio, per_round = now["noise_to_gradient"], max(1, steps // settings.rounds)
-    bound = rounding_bound(settings.dtype, now["round"], nodes, ratio, per_round)
+    now, per_round = history[-1], max(1, steps // settings.rounds)
+    residual, ratio = now.conservation, now.noise_to_gradient
+    bound = rounding_bound(settings.dtype, now.round, nodes, ratio, per_round)
     if not cancels or residual is None or residual <= bound:
         return []
     return [
@@ -106,8 +105,8 @@ def _conservation(
     ]
 
 
-def _consensus(history: Sequence[dict[str, Any]], last: Sequence[Metrics]) -> list[Finding]:
-    apart = [row["consensus"] for row in history]
+def _consensus(history: Sequence[Row], last: Sequence[Metrics]) -> list[Finding]:
+    apart = [row.consensus or 0.0 for row in history]
     sizes = _values(last, "theta_norm")
     if len(apart) < 4 or not sizes or apart[-1] < max(apart):
         return []

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from lppa.coordinator.figures import Row, Summary
 from lppa.protocol.messages import Metrics
 
 
@@ -22,13 +21,13 @@ class Listener:
     def metrics(self, node: int, metrics: Metrics) -> None:
         """One node's report."""
 
-    def row(self, row: dict[str, Any]) -> None:
+    def row(self, row: Row) -> None:
         """An evaluation that all nodes have reported."""
 
     def progress(self, rounds: dict[int, int], alive: int) -> None:
         """The round that each node has reached; called often."""
 
-    def close(self, summary: dict[str, Any]) -> None:
+    def close(self, summary: Summary) -> None:
         """The run is over, and this came of it."""
 
 
@@ -50,7 +49,7 @@ class Listeners(Listener):
         for each in self.several:
             each.metrics(node, metrics)
 
-    def row(self, row: dict[str, Any]) -> None:
+    def row(self, row: Row) -> None:
         for each in self.several:
             each.row(row)
 
@@ -58,6 +57,6 @@ class Listeners(Listener):
         for each in self.several:
             each.progress(rounds, alive)
 
-    def close(self, summary: dict[str, Any]) -> None:
+    def close(self, summary: Summary) -> None:
         for each in self.several:
             each.close(summary)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
 
 from lppa.auditing.assemble import RUN, Hidden, before_a_run
 from lppa.auditing.document import audit_blueprint, warning_lines
+from lppa.auditing.findings import AuditDocument
+from lppa.coordinator.figures import Protection, Summary
 from lppa.coordinator.metrics import Collection, largest_example
 from lppa.coordinator.plan import Blueprint
 from lppa.report.tensorboard import EventWriter
@@ -35,7 +36,7 @@ class Records:
         self.listener = Listeners(self.directory, *events, listener)
         self.verdict: list[str] = []
         self.findings: list[str] = []
-        self.audit: dict[str, Any] = {}
+        self.audit: AuditDocument | None = None
         self.before: Hidden | None = None
         self.rows = 1
         self.told: tuple[str, bool] | None = None
@@ -74,10 +75,10 @@ class Records:
 
     def _audit(self, blueprint: Blueprint, hide: Hidden | None) -> None:
         """Writes the audit down; a verdict that was told already is not told again."""
-        self.audit = audit_blueprint(blueprint, hide)
-        self.directory.record("audit.json", self.audit)
-        grade = (self.audit["grade"], self.audit["bad"])
-        self.verdict = warning_lines(self.audit)
+        self.audit = found = audit_blueprint(blueprint, hide)
+        self.directory.record("audit.json", found.to_dict())
+        grade = (found.grade, found.bad)
+        self.verdict = warning_lines(found)
         if grade != self.told:
             self._say(self.verdict)
         self.told = grade
@@ -95,7 +96,12 @@ class Records:
         """All that is wrong, what is not hidden first."""
         return [*self.verdict, *self.findings]
 
-    def close(self, summary: dict[str, Any]) -> None:
+    @property
+    def protection(self) -> Protection:
+        """What of the audit stands in a summary."""
+        return Protection() if self.audit is None else self.audit.protection
+
+    def close(self, summary: Summary) -> None:
         """Ends the record with its summary and its report."""
         self.listener.close(summary)
         report_on(self.directory.folder)

@@ -11,10 +11,10 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from lppa.coordinator.bootstrap import Roster, bootstrap
-from lppa.coordinator.metrics import ENDED, summarise
+from lppa.coordinator.figures import FAILED, INTERRUPTED, Outcome, Summary
+from lppa.coordinator.metrics import summarise
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.watch import Watch
 from lppa.own_code import OwnCode
@@ -40,7 +40,7 @@ def coordinate(
     nodes: Launcher | None = None,
     facts: Facts | None = None,
     tensorboard: bool = False,
-) -> dict[str, Any]:
+) -> Summary:
     """Coordinates one run to its end, whatever that is, and returns its summary.
 
     Nodes that are given are started here, and ended.
@@ -52,14 +52,14 @@ def coordinate(
         records = Records(folder, blueprint, listener, tensorboard)
         heard = records.listener
         roster = Roster(inbox, book.run, blueprint.nodes)
-        seconds = {"total": 0.0, "start": 0.0}
+        start = 0.0
         watch = Watch(
             roster,
             lambda node: blueprint.plan(node, roster.endpoints),
             blueprint.settings.timeout,
             lambda: nodes.deaths() if nodes else {},
         )
-        outcome: dict[str, Any] = {"status": "interrupted", "round": 0}
+        outcome = Outcome(INTERRUPTED, round=0)
         last_words = "the run was interrupted"
         try:
             records.begin(blueprint, facts)
@@ -72,37 +72,36 @@ def coordinate(
                 heard.waiting,
                 lambda: check_alive(watch),
             )
-            seconds["start"] = time.monotonic() - began
+            start = time.monotonic() - began
             watch.heard = time.monotonic()
             watch.follow(heard.metrics, heard.row, heard.progress)
             sound = records.end(blueprint, watch.collection)
-            outcome = {"status": "completed" if sound else "doubtful"}
+            outcome = Outcome("completed" if sound else "doubtful")
         except RunFailed as error:
             last_words = str(error)
-            where = {"node": error.node, "round": error.round}
-            outcome = {"status": "failed", "error": last_words, **where}
+            outcome = Outcome(FAILED, last_words, error.node, error.round)
         except KeyboardInterrupt:
-            outcome["round"] = min(watch.rounds.values())
+            outcome = Outcome(INTERRUPTED, round=min(watch.rounds.values()))
         except Exception as error:
             last_words = f"the coordinator failed: {error!r}"
-            outcome = {"status": "failed", "error": last_words}
+            outcome = Outcome(FAILED, last_words)
             raise
         finally:
             with uninterrupted():
-                if outcome["status"] not in ENDED:
+                if not outcome.ended:
                     roster.stop_all(last_words)
                 if nodes is not None:
                     # Nodes that have not said hello yet cannot hear that it is over.
-                    nodes.end(patience=GRACE if seconds["start"] else 0.0)
-                seconds["total"] = time.monotonic() - began
+                    nodes.end(patience=GRACE if start else 0.0)
                 summary = summarise(
                     blueprint,
                     watch.collection,
                     outcome,
-                    min(watch.rounds.values()),
-                    seconds,
-                    records.audit,
+                    records.protection,
                     records.warnings,
+                    rounds_done=min(watch.rounds.values()),
+                    total=time.monotonic() - began,
+                    start=start,
                 )
                 records.close(summary)
     finally:
@@ -124,7 +123,7 @@ def run_local(
     attackers: Sequence[int] = (),
     tensorboard: bool = False,
     code: OwnCode | None = None,
-) -> dict[str, Any]:
+) -> Summary:
     """A run with all nodes on this machine, over sockets in a private folder.
 
     Attackers follow the protocol like all others, and record what they send and receive. `code` is

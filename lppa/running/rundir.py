@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
 
+from lppa.coordinator.figures import Row, Summary
 from lppa.coordinator.plan import Blueprint
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.files import write_atomically
@@ -66,15 +67,15 @@ class RunDirectory(Listener):
         """One node's report."""
         self._line(self.metrics_file, {**metrics.values, "node": node, "round": metrics.round})
 
-    def row(self, row: dict[str, Any]) -> None:
+    def row(self, row: Row) -> None:
         """One evaluation that all nodes have reported."""
-        self._line(self.history_file, row)
+        self._line(self.history_file, row.to_dict())
 
-    def close(self, summary: dict[str, Any]) -> None:
+    def close(self, summary: Summary) -> None:
         """Ends the record with its summary."""
         self.metrics_file.close()
         self.history_file.close()
-        self.record("summary.json", summary)
+        self.record("summary.json", summary.to_dict())
 
     def _line(self, file: TextIO, content: dict[str, Any]) -> None:
         file.write(json.dumps(content) + "\n")

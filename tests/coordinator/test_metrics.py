@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lppa.coordinator.figures import Guarantee, Outcome, Protection, Row, Summary
 from lppa.coordinator.metrics import (
     SKETCH,
     Collection,
@@ -187,11 +189,16 @@ def blueprint():
     return make_blueprint(make_settings(given), 2, "a name")
 
 
+PROTECTION = Protection("weak", 7.5, Guarantee(1.0, 3.0, 0.0, 40))
+
+
 def summary(collection):
-    outcome = {"status": "completed", "reason": "x"}
-    audit = {"grade": "weak", "epsilon": {"run": 3.0}, "verdict": []}
-    audit["pairs"] = [{"ratio": ratio} for ratio in (None, 7.5, 31.0)]
-    return summarise(blueprint(), collection, outcome, 38, {"start": 0.5}, audit, ["careful"])
+    return summed_up(collection, Outcome("completed"), PROTECTION)
+
+
+def summed_up(collection, outcome, protection):
+    clock = {"rounds_done": 38, "total": 9.0, "start": 0.5}
+    return summarise(blueprint(), collection, outcome, protection, ["careful"], **clock)
 
 
 def collected(rounds=(5, 10), **values):
@@ -220,10 +227,10 @@ def test_a_summary_says_what_was_run():
     found = summary(collected())
     settings = blueprint().settings
     expected = {
-        **{"status": "completed", "reason": "x", "name": "a name", "rule": "dp", "nodes": 2},
+        **{"status": "completed", "name": "a name", "rule": "dp", "nodes": 2},
         **{"dataset": "digits", "topology": "ring", "rounds": 40, "warnings": ["careful"]},
         **{"partition": settings.partition, "model": settings.model, "error": None},
-        **{"finish": 3, "rounds_done": 38, "grade": "weak", "epsilon": {"run": 3.0}},
+        **{"finish": 3, "rounds_done": 38, "grade": "weak", "epsilon": PROTECTION.epsilon},
         **{"noise_to_example": 7.5},
     }
     assert {name: found[name] for name in expected} == expected
@@ -237,7 +244,7 @@ def test_seconds_are_means_over_nodes_and_bytes_are_sums():
     collection.done = {0: Done(10, TOTALS), 1: Done(10, more)}
     found = summary(collection)
     assert found["seconds"] == {
-        **{"start": 0.5, "compute": 4.0, "exchange": 1.0, "eval": 1.5},
+        **{"total": 9.0, "start": 0.5, "compute": 4.0, "exchange": 1.0, "eval": 1.5},
         # Ten seconds on average, over ten rounds.
         "round": 1.0,
     }
@@ -267,7 +274,7 @@ def test_a_run_that_failed_before_its_first_report_has_a_summary_too():
     assert (found["accuracy"], found["loss"], found["consensus"], found["memory"]) == (None,) * 4
     assert found["bytes"] == {"noise": 0, "state": 0}
     phases = dict.fromkeys(("compute", "exchange", "eval", "round"), 0.0)
-    assert found["seconds"] == {"start": 0.5, **phases}
+    assert found["seconds"] == {"total": 9.0, "start": 0.5, **phases}
     # Done in no round at all: the total is not divided by nothing.
     early = Collection(1, done={0: Done(0, TOTALS)})
     assert summary(early)["seconds"]["round"] == 8.0
@@ -281,14 +288,40 @@ def test_where_there_is_no_accuracy_there_is_no_best_one():
 
 
 def test_a_run_that_failed_says_with_what_and_one_without_an_audit_has_no_grade():
-    outcome = {"status": "failed", "error": "node 1 is gone"}
-    found = summarise(blueprint(), collected(), outcome, 7, {}, {}, [])
-    assert (found["status"], found["error"], found["rounds_done"]) == (
-        "failed",
-        "node 1 is gone",
-        7,
-    )
+    found = summed_up(collected(), Outcome("failed", "node 1 is gone", 1, 7), Protection())
+    assert (found.status, found.error, found.rounds_done) == ("failed", "node 1 is gone", 38)
+    assert (found["node"], found["round"]) == (1, 7)
     assert (found["grade"], found["epsilon"], found["noise_to_example"]) == (None, None, None)
+
+
+def test_where_a_run_ended_is_told_of_those_alone_that_did_not_come_to_their_end():
+    def keys(status):
+        return {"node", "round"} & set(summed_up(collected(), Outcome(status), Protection()))
+
+    assert keys("completed") == keys("doubtful") == set()
+    assert keys("interrupted") == {"round"}
+    assert keys("failed") == {"node", "round"}
+    with pytest.raises(KeyError):
+        summary(collected())["node"]
+
+
+@pytest.mark.parametrize("values", [{}, {"accuracy": None}, {"metrics": {"r2": 0.5, "mae": None}}])
+def test_a_summary_that_was_written_down_is_read_as_it_was(values):
+    for outcome in (Outcome("completed"), Outcome("failed", "gone", None, 3)):
+        found = summed_up(collected(**values), outcome, PROTECTION)
+        again = Summary.from_dict(json.loads(json.dumps(found.to_dict())))
+        assert again == found
+        assert again.to_dict() == found.to_dict()
+        assert list(again.to_dict()) == list(found.to_dict())
+        assert all(isinstance(row, Row) for row in again.history)
+
+
+def test_a_summary_may_be_read_by_attribute_and_by_key():
+    found = summary(collected())
+    assert found.accuracy.best == found["accuracy"]["best"]
+    assert found.get("loss") == found.loss
+    assert found.get("nothing") is None
+    assert "left_out" not in found
 
 
 def test_the_largest_example_is_that_of_any_node_in_any_round_even_an_incomplete_one():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from lppa.coordinator.metrics import ENDED
+from lppa.coordinator.figures import ENDED
 
 
 def test_a_run_by_default_is_sound_hides_all_and_is_warned_of_nothing(local_run):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -18,7 +19,7 @@ from lppa.attack.names import (
     parse_victims,
 )
 from lppa.attack.observation import OBSERVATIONS
-from lppa.attack.results import finite, keep, read_results
+from lppa.attack.results import AttackResult, finite, keep, read_results
 from lppa.attack.tables import markdown, print_tables, totals
 from lppa.attack.totals import main as totals_main
 from lppa.protocol.errors import WrongUse
@@ -60,7 +61,7 @@ def test_what_a_run_cannot_have_is_refused_before_it_starts(attack, victim, reas
 
 
 def result(attack="naive/dlg", victim=0, psnr=30.0, **changes):
-    return {
+    told = {
         "attack": attack,
         "attackers": [3],
         "victim": victim,
@@ -82,6 +83,7 @@ def result(attack="naive/dlg", victim=0, psnr=30.0, **changes):
         },
         **changes,
     }
+    return AttackResult.from_dict(told)
 
 
 def test_a_repeated_attack_takes_the_place_of_its_earlier_result(tmp_path):
@@ -90,7 +92,7 @@ def test_a_repeated_attack_takes_the_place_of_its_earlier_result(tmp_path):
     for new in (result(), result(victim=1), result(psnr=40.0), result(attackers=[1, 3])):
         keep(tmp_path, new)
     kept = read_results(tmp_path)
-    assert [(r["victim"], r["attackers"], r["score"]["psnr"]) for r in kept] == [
+    assert [(r.victim, r.attackers, r.of_score("psnr")) for r in kept] == [
         (0, [3], 40.0),
         (1, [3], 30.0),
         (0, [1, 3], 30.0),
@@ -141,7 +143,7 @@ def test_tables_show_cosines_labels_their_error_and_images_their_decibels(capsys
 
 
 def test_a_result_without_the_truth_is_shown_without_a_score(capsys):
-    blind = {k: v for k, v in result().items() if k not in ("score", "baselines")}
+    blind = replace(result(), score=None, baselines=None)
     print_tables([blind, result(victim=1)], "attacks")
     assert "1 of 1" in capsys.readouterr().out
     assert "naive/dlg" in markdown([blind])
@@ -149,7 +151,7 @@ def test_a_result_without_the_truth_is_shown_without_a_score(capsys):
 
 def test_totals_of_several_files_are_one_table_for_a_document(tmp_path, capsys):
     for name, content in (("a", [result()]), ("b", [TABLE, COUNTED])):
-        (tmp_path / name).write_text(json.dumps(content))
+        (tmp_path / name).write_text(json.dumps([one.to_dict() for one in content]))
     totals_main([str(tmp_path / "a"), str(tmp_path / "b")])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 5
@@ -166,6 +168,6 @@ def test_curves_need_two_rounds_or_two_scales(tmp_path):
     # Without noise β is 0, whatever the settings say.
     over_beta = draw_over_beta(tmp_path, [result(rule="dsgt"), result(), result(beta=0.5, psnr=4)])
     assert [path.name for path in over_beta] == ["psnr-over-beta.png", "mse-over-beta.png"]
-    tables = [TABLE, {**TABLE, "round": 1}]
+    tables = [TABLE, replace(TABLE, round=1)]
     assert draw_over_rounds(tmp_path, tables)[0].name == "cosine-over-rounds.png"
     assert all(path.stat().st_size > 1000 for path in tmp_path.glob("*.png"))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 
+from lppa.api import audit as examined
 from lppa.auditing.document import warning_lines
+from lppa.auditing.findings import AuditDocument, Pair
 from lppa.auditing.picture import draw_audit
 from lppa.commands.audit import audit, show
 
@@ -66,11 +69,8 @@ def test_exact_cells_are_red_and_what_is_not_identifiable_is_grey(tmp_path):
     names = ["g0", "g1", "change", "telescoped"]
 
     def area(*values):
-        pair = {"attackers": [1], "victim": 0, **dict(zip(names, values, strict=True))}
-        found = {
-            **{"nodes": 2, "rule": "lppa", "topology": "full", "noise_every": 0, "rounds": 4},
-            **{"targets": names, "pairs": [pair]},
-        }
+        pair = Pair([1], 0, dict(zip(names, values, strict=True)), None, "weak")
+        found = replace(examined(nodes=2, dataset="quadratic"), targets=names, pairs=[pair])
         path = tmp_path / f"{len(list(tmp_path.iterdir()))}.png"
         draw_audit(path, found)
         from matplotlib.image import imread
@@ -92,15 +92,15 @@ def test_exact_cells_are_red_and_what_is_not_identifiable_is_grey(tmp_path):
 
 @pytest.mark.parametrize("advice", ["", None])
 def test_where_nothing_helps_no_advice_is_announced(capsys, advice):
-    found = json.loads(call("-n", 2, "--json").stdout)
-    assert found["bad"]
+    found = AuditDocument.from_dict(json.loads(call("-n", 2, "--json").stdout))
+    assert found.bad
     assert "to change that, use --" in warning_lines(found)[0]
-    (line,) = warning_lines({**found, "advice": advice})
-    assert line.startswith(found["verdict"][0].split(" (")[0])
+    (line,) = warning_lines(replace(found, advice=advice))
+    assert line.startswith(found.verdict[0].split(" (")[0])
     assert line.endswith(" (`lppa audit` tells more)")
-    show({**found, "advice": advice})
+    show(replace(found, advice=advice))
     printed = capsys.readouterr().out
-    assert found["verdict"][0] in printed
+    assert found.verdict[0] in printed
     assert "change that" not in (line + printed)
 
 
@@ -272,3 +272,14 @@ def test_rounds_that_only_average_are_overheard_too():
     argv += ("--init", "independent", "--mixing", "combine-then-adapt")
     without, finished = (json.loads(call(*argv, "--finish", k).stdout)["pairs"] for k in (0, 3))
     assert sum(p["g1"] != "mixed" for p in finished) > sum(p["g1"] != "mixed" for p in without)
+
+
+@pytest.mark.parametrize(
+    "argv", [(), ("--rule", "dp", "--clip", 1), ("--rule", "dsgd"), ("--per-round",)], ids=str
+)
+def test_an_audit_that_was_written_down_is_read_as_it_was(argv):
+    told = json.loads(call("-n", 3, *argv, "--json").stdout)
+    found = AuditDocument.from_dict(told)
+    assert json.dumps(found.to_dict()) == json.dumps(told)
+    assert found == told
+    assert (found.pairs[0].noise["g0"], found["pairs"][0]["g0"]) == (told["pairs"][0]["g0"],) * 2

@@ -222,7 +222,7 @@ def test_where_training_ends_before_a_gradient_is_sent_nothing_is_told_of_any():
         assert (found["grade"], found["bad"], found["dropout"]) == ("hidden", False, None)
         assert found["verdict"][0].startswith("No gradient is in any message")
         assert not any("noise that nobody else knows" in s for s in found["verdict"])
-        assert json.loads(json.dumps(found, allow_nan=False)) == found
+        assert json.loads(json.dumps(found.to_dict(), allow_nan=False)) == found
     sent = verdict_of(rounds=1, finish=1, noise_every=0)
     assert (sent["grade"], sent["bad"]) == ("open", True)
 
@@ -373,7 +373,7 @@ def test_more_steps_are_not_advised_since_they_lengthen_the_step():
 def test_every_run_has_an_audit_that_is_json(settings):
     found, usual = verdict_of(**settings), verdict_of(**{**settings, "rule": "lppa"})
     assert found.keys() == usual.keys()
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False)) == found
     assert len(found["pairs"]) == 20
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lppa.auditing.assemble import GIVEN, Hidden, case_of
 from lppa.auditing.compare import bytes_per_round, compare, line
 from lppa.auditing.document import audit
+from lppa.auditing.findings import Pair
 from lppa.coordinator.sinkhorn import spectral_gap
 from lppa.protocol.settings import make_settings
 from lppa.running.prepare import make_blueprint
@@ -41,13 +44,12 @@ def test_each_line_is_what_the_audit_of_that_topology_says():
 def test_what_nobody_ever_learns_exactly_has_no_coalition_and_what_is_mixed_no_noise():
     (row,) = compared("ring", beta_own=0.1)
     assert row["smallest"] is None
-    made = {
-        **{"grade": "weak", "beta": 1.0, "targets": ["g0"], "smallest": {"0": None}},
-        "pairs": [{"g0": "mixed", "ratio": None}],
-    }
+    mixed, bare = Pair([1], 0, {"g0": "mixed"}, None, "weak"), {"g0": "exact"}
+    some = audit(case_of(blueprint(), 4))
+    made = replace(some, targets=["g0"], smallest={"0": None}, pairs=[mixed])
     told = line(blueprint(), made)
     assert (told["noise"], told["ratio"], told["smallest"]) == ("mixed", None, None)
-    exact = line(blueprint(), {**made, "pairs": [*made["pairs"], {"g0": "exact", "ratio": 0.0}]})
+    exact = line(blueprint(), replace(made, pairs=[mixed, Pair([1], 0, bare, 0.0, "open")]))
     assert (exact["noise"], exact["ratio"]) == ("exact", 0.0)
 
 

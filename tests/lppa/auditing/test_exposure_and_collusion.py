@@ -89,24 +89,21 @@ def test_a_value_in_json_is_a_number_exact_or_mixed():
     assert [plain(v) for v in (0.0, math.inf, 2 * math.sqrt(3))] == ["exact", "mixed", 3.4641016]
 
 
-def test_a_record_names_attackers_in_order_and_has_every_target_as_json():
+def test_an_exposure_names_attackers_in_order_and_has_every_target_as_json():
     ring = schedule_of(10, topology="directed-ring", init="common", rounds=2)
     (found,) = exposures(ring, [9, 8, 1], [0])
     # Node 1 hears node 0, whose noise came from node 9, another attacker, and went to node 1.
-    assert found.record() == {
-        **{"attackers": [1, 8, 9], "victim": 0},
-        **dict.fromkeys(("g0", "g1", "change", "telescoped"), "exact"),
-    }
+    targets = ("g0", "g1", "change", "telescoped")
+    assert (found.attackers, found.victim) == ((1, 8, 9), 0)
+    assert found.noise() == dict.fromkeys(targets, "exact")
     (unheard,) = exposures(ring, [9, 8, 1], [4])
-    assert unheard.record() == {
-        **{"attackers": [1, 8, 9], "victim": 4},
-        **dict.fromkeys(("g0", "g1", "change", "telescoped"), "mixed"),
-    }
+    assert (unheard.attackers, unheard.victim) == ((1, 8, 9), 4)
+    assert unheard.noise() == dict.fromkeys(targets, "mixed")
     assert unheard.exact == []
     assert set(unheard.values.values()) == {math.inf} != set(found.values.values())
     heard = exposures(ring, [1], [0])[0]
-    assert heard.exact == [name for name, value in heard.record().items() if value == "exact"]
-    assert heard.record()["g0"] == pytest.approx(math.sqrt(2))
+    assert heard.exact == [name for name, value in heard.noise().items() if value == "exact"]
+    assert heard.noise()["g0"] == pytest.approx(math.sqrt(2))
 
 
 def brute_force(schedule, victim):

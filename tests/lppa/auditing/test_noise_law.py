@@ -233,7 +233,7 @@ def test_noise_that_others_know_or_that_is_none_promises_nothing(settings):
 
 
 def test_a_promise_is_written_down_whole():
-    assert Guarantee(0.5, None, 0.0, 7).record() == {
+    assert Guarantee(0.5, None, 0.0, 7).to_dict() == {
         **{"release": 0.5, "run": None, "delta": 0.0, "releases": 7}
     }
 

@@ -170,7 +170,7 @@ WEIRD = [
 def test_every_run_has_an_audit_that_is_json(settings):
     found = verdict_of(**settings)
     assert set(found) == KEYS
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False)) == found
     assert len(found["pairs"]) == 20
     for pair in found["pairs"]:
         assert set(pair) == {"attackers", "victim", "ratio", "grade", *found["targets"]}

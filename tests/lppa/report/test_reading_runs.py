@@ -30,8 +30,8 @@ def test_a_whole_run_is_read_with_all_its_figures(made_up):
     assert [row.round for row in run.rows] == [5, 10, 15]
     last = run.last
     assert last.accuracy.mean == pytest.approx(0.76)
-    assert (last.accuracy.low, last.accuracy.high) == (0.75, 0.77)
-    assert (last.loss.low, last.loss.high) == pytest.approx((2 / 15, 2 / 15 + 0.02))
+    assert (last.accuracy.min, last.accuracy.max) == (0.75, 0.77)
+    assert (last.loss.min, last.loss.max) == pytest.approx((2 / 15, 2 / 15 + 0.02))
     assert last.gradient.mean == 2.0
     assert run.graph.W.shape == (3, 3)
     assert run.partition[0] == (10, 0, 5)
@@ -59,7 +59,7 @@ def test_without_a_history_the_clients_own_reports_make_the_curves(made_up):
     growing.lines("metrics.jsonl", [growing.report(node, 10) for node in range(2)])
     run = read_run(growing.folder)
     assert [row.round for row in run.rows] == [5]
-    assert run.last.accuracy.high == pytest.approx(0.27)
+    assert run.last.accuracy.max == pytest.approx(0.27)
     assert run.last.ratio == 6.0
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from lppa.coordinator.figures import Row, Spread
 from lppa.running.display import in_words, result_rows
 
 
@@ -26,21 +29,21 @@ def test_a_run_that_failed_says_why_and_how_far_all_nodes_came(local_run):
 
 
 def spread(mean):
-    return {"mean": mean, "min": mean - 1.0, "max": mean + 1.0}
+    return Spread(mean, mean - 1.0, mean + 1.0)
 
 
 def test_the_first_metric_stands_in_the_place_of_accuracy_where_there_is_none():
-    row = {"accuracy": None, "loss": 0.5, "metrics": {"rmse": spread(12.5), "r2": spread(0.5)}}
+    row = Row(5, loss=0.5, metrics={"rmse": spread(12.5), "r2": spread(0.5)})
     assert in_words(row) == "rmse 12.5 (11.5–13.5)  loss 0.5"
     # What a client could not tell is not shown.
-    assert in_words({**row, "metrics": {"rmse": None}}) == "loss 0.5"
-    right = {**row, "accuracy": {"mean": 0.5, "min": 0.25, "max": 0.75}}
+    assert in_words(replace(row, metrics={"rmse": None})) == "loss 0.5"
+    right = replace(row, accuracy=Spread(0.5, 0.25, 0.75))
     assert in_words(right) == "accuracy 50.0% (25.0%–75.0%)  loss 0.5"
 
 
 def test_the_table_shows_every_metric(local_run):
     summary = local_run(nodes=3, dataset="quadratic", rounds=2).summary
-    shown = dict(result_rows({**summary, "metrics": {"rmse": spread(12.5), "r2": None}}))
+    shown = dict(result_rows(replace(summary, metrics={"rmse": spread(12.5), "r2": None})))
     assert shown["test rmse, mean over clients"] == "12.5"
     assert shown["  least and greatest of a client"] == "11.5, 13.5"
     assert not [name for name in shown if "r2" in name]
