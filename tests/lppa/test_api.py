@@ -11,6 +11,7 @@ from torch import nn
 
 import lppa
 from lppa.api import own_code
+from lppa.coordinator.figures import Row, Spread
 from lppa.finished import History, flat
 from lppa.node.blame import blame
 from lppa.own_code import OwnCode, find, unpack
@@ -143,8 +144,15 @@ def test_an_error_of_ours_is_not_blamed_on_anybody():
 
 
 def test_history_is_a_table_by_round():
-    row = {"round": 5, "loss": 1.0, "consensus": 0.0, "conservation": None}
-    row |= {"accuracy": {"mean": 0.5, "min": 0.4, "max": 0.6}, "metrics": {"r2": None}}
+    row = Row(
+        round=5,
+        accuracy=Spread(mean=0.5, min=0.4, max=0.6),
+        loss=1.0,
+        consensus=0.0,
+        conservation=None,
+        noise_to_gradient=None,
+        metrics={"r2": None},
+    )
     history = History((flat(row), {**flat(row), "round": 10}))
     assert history["round"] == [5, 10]
     assert history["accuracy_min"] == [0.4, 0.4]
