@@ -71,7 +71,9 @@ def score(
     return figures
 
 
-def baselines(truth: Tensor, victim: Victim, start: Tensor | None = None) -> dict[str, dict]:
+def baselines(
+    truth: Tensor, victim: Victim, start: Tensor | None = None
+) -> dict[str, dict[str, float]]:
     """The same figures for guesses that need no message: zeros, mean image, unoptimised start."""
     guesses = {
         "zeros": torch.zeros_like(truth),

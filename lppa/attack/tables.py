@@ -160,7 +160,7 @@ def print_tables(results: Sequence[AttackResult], title: str, runs: Sequence[str
 
     # A pipe has no width; 80 columns, which rich takes it to have, would cut rows off.
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    named = runs or [None] * len(results)
+    named: Sequence[str | None] = runs or [None] * len(results)
     rows = [
         {**result, **figures(result), "run_name": run}
         for result, run in zip(results, named, strict=True)

@@ -124,10 +124,11 @@ def _larger_than(found: Collusion, size: int) -> list[int]:
 
 def _thin_out(asker: _Asker, found: Collusion, victim: int) -> None:
     """Leaves out who can be spared: a good bound for little, before the search."""
-    for node in found.sets[victim][::-1]:
-        fewer = tuple(a for a in found.sets[victim] if a != node)
+    left = found.sets[victim] or ()
+    for node in left[::-1]:
+        fewer = tuple(a for a in left if a != node)
         if asker.exact(fewer, [victim]):
-            found.sets[victim] = fewer
+            found.sets[victim] = left = fewer
 
 
 def _look_at_all(
@@ -142,7 +143,9 @@ def _look_at_all(
         asked = [
             v
             for v in victims
-            if size < len(found.sets[v]) and v not in attackers and (attackers, v) not in looked_at
+            if size < len(found.sets[v] or ())
+            and v not in attackers
+            and (attackers, v) not in looked_at
         ]
         for victim in asker.exact(attackers, asked) if asked else ():
             found.sets[victim] = attackers

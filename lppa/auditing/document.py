@@ -112,9 +112,8 @@ def audit(
     victims = None if victim is None else [victim]
     # Many small systems: threads would cost more than they bring.
     with threadpool_limits(1):
-        if attackers is None:
-            groups = [(a,) for a in alone if a != victim]
-        else:
+        groups: list[tuple[int, ...]] = [(a,) for a in alone if a != victim]
+        if attackers is not None:
             groups = [tuple(sorted(set(attackers)))]
         found = [e for group in groups for e in exposures(schedule, group, victims)]
         singles = [e for e in found if len(e.attackers) == 1]

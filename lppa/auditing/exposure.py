@@ -68,7 +68,7 @@ def targets_of(schedule: Schedule, victim: int) -> dict[str, list[Terms]]:
     next and that from first to last, else every gradient by itself and the mean of all.
     """
     g = [gradient_name(victim, t) for t in schedule.update.gradients(schedule)]
-    first = {
+    first: dict[str, list[Terms]] = {
         "g0": [[(1.0, name)] for name in g[:1]],
         "g1": [[(1.0, after)] for after in g[1:2]],
     }
@@ -94,6 +94,7 @@ def exposures(
     chosen = [v for v in everyone if v not in spies]
     wanted = [(v, name, terms) for v in chosen for name, terms in _listed(schedule, v)]
     found = deviations(view(schedule, spies), [terms for *_, terms in wanted]) * DRAW
+    every: dict[int, dict[str, list[float]]]
     every = {v: {name: [] for name in targets_of(schedule, v)} for v in chosen}
     for (victim, name, _), value in zip(wanted, found, strict=True):
         every[victim][name].append(float(value))

@@ -121,15 +121,16 @@ def _panel(
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import to_rgb
 
-    colours = ScalarMappable(scale, colormaps["viridis"])
+    colours: Any = ScalarMappable(scale, colormaps["viridis"])
     picture = np.ones((len(rows), len(victims), 3)) * to_rgb(SELF)
     few = len(victims) <= WRITTEN and len(rows) <= WRITTEN
     for pair in pairs:
         at = rows.index(tuple(pair.attackers)), victims.index(pair.victim)
         value = pair.noise[target]
+        colour: Any
         if value == "mixed":
             colour, text = to_rgb(UNKNOWN), "mixed"
-        elif value == "exact":
+        elif isinstance(value, str):
             colour, text = to_rgb(EXACT), "EXACT"
         else:
             colour, text = colours.to_rgba(value)[:3], f"{value:.3g}"

@@ -181,7 +181,7 @@ def launch_once(nodes: int) -> float:
 
 def growth(sizes: tuple[int, ...] = (8, 16, 32, 64, 128, 256), rounds: int = 10) -> dict[str, Any]:
     """Seconds per round and memory per node as the number of nodes grows, on a degree-4 graph."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for nodes in sizes:
         with private_folder() as folder:
             settings = make_settings({**GROWTH, "rounds": rounds, "eval_every": rounds})
@@ -241,7 +241,8 @@ MEASURES: dict[str, Callable[[], dict[str, Any]]] = {
 
 def in_processes(calls: list[tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[Any]:
     """Calls functions, all at once in processes of their own."""
-    pipes, processes, results = [], [], []
+    processes: list[Any] = []
+    pipes, results = [], []
     try:
         for target, given in calls:
             ours, theirs = fork_context().Pipe(duplex=False)

@@ -66,7 +66,7 @@ def exchange_receiver(
         for turn in range(repeats + 1):
             for i in range(MESSAGES):
                 # Polling first moves more than waiting in the receive: the faster of the two.
-                socket.poll(TIMEOUT * 1000)
+                socket.poll(round(TIMEOUT * 1000))
                 socket.recv_multipart(zmq.NOBLOCK, copy=False)
                 began = time.perf_counter() if i == 0 else began
                 credit.send_bytes(b"+")
@@ -98,7 +98,7 @@ def _settle(credit: Connection) -> None:
 
 def _open(
     book: AddressBook, me: int, secret: str, size: int
-) -> tuple[zmq.Context, Wire, NetworkLinks]:
+) -> tuple[zmq.Context[zmq.Socket[bytes]], Wire, NetworkLinks]:
     """Bare ZeroMQ and our links, side by side, with the one edge from node 0 to node 1."""
     inputs, outputs = ((), (1,)) if me == 0 else ((0,), ())
     wire = Wire(book, me, secret)

@@ -50,7 +50,8 @@ def _verdict(audit: Audit) -> Markup:
 
 def _dropout(audit: Audit, told: Dropout) -> Markup:
     """What is left when a neighbour leaves: green only where all is hidden before that too."""
-    left = "nothing" if told.noise == EXACT else f"{compact(told.noise)} {audit.unit}"
+    noise = told.noise
+    left = "nothing" if isinstance(noise, str) else f"{compact(noise)} {audit.unit}"
     said = (
         f"If client {told.gone} leaves, {left} of client {told.victim}'s fresh noise is left "
         f"against {clients(told.attackers)}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from lppa.report.markup import Markup, short, tag
 from lppa.report.scales import Scale, linear, logarithmic, rounds_scale
@@ -20,6 +21,8 @@ COLOURS = 8
 MOST_POINTS = 400  # of one line; more cannot be seen
 MOST_DOTS = 60
 
+Value = TypeVar("Value")
+Place = Callable[[float], float]  # of a value on the picture
 Point = tuple[float, float]
 Range = tuple[float, float, float]  # round, least, greatest
 
@@ -100,7 +103,7 @@ def in_words(name: str, axis: Axis, lines: Sequence[Line]) -> str:
 
 
 def _grid(
-    across: Scale, up: Scale, x: Callable, y: Callable, ends: tuple[float, float], title: str
+    across: Scale, up: Scale, x: Place, y: Place, ends: tuple[float, float], title: str
 ) -> list[Markup]:
     (left, right), bottom = ends, HEIGHT - BOTTOM
     parts = []
@@ -129,7 +132,7 @@ def _grid(
     return parts
 
 
-def _band(line: Line, x: Callable, y: Callable) -> Markup | None:
+def _band(line: Line, x: Place, y: Place) -> Markup | None:
     ranges = thinned_ranges(line.band)
     if len(ranges) < 2 or all(low == high for _, low, high in ranges):
         return None
@@ -139,7 +142,7 @@ def _band(line: Line, x: Callable, y: Callable) -> Markup | None:
     return tag("path", d=path, class_=f"band c{line.colour % COLOURS}")
 
 
-def _line(line: Line, x: Callable, y: Callable, show: Callable[[float], str]) -> Markup:
+def _line(line: Line, x: Place, y: Place, show: Callable[[float], str]) -> Markup:
     points = thinned(line.points)
     path = "M" + "L".join(f"{short(x(r))} {short(y(value))}" for r, value in points)
     kind = f"{' dashed' if line.dashed else ''}{' dotted' if line.colour >= COLOURS else ''}"
@@ -179,6 +182,6 @@ def thinned_ranges(ranges: Sequence[Range]) -> Sequence[Range]:
     ]
 
 
-def _buckets(values: Sequence, count: int) -> list[Sequence]:
+def _buckets(values: Sequence[Value], count: int) -> list[Sequence[Value]]:
     size = -(-len(values) // count)
     return [values[k : k + size] for k in range(0, len(values), size)]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from lppa.coordinator.figures import Spread
 from lppa.report.chart import Axis, Line, Point, Range, line_chart
 from lppa.report.formats import figure, percent
 from lppa.report.markup import Markup
 from lppa.report.record import Row, RunRecord
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ def _metric_chart(metric: str, runs: Sequence[RunRecord], names: Sequence[str]) 
 
 def axis_for(axis: Axis, runs: Sequence[RunRecord], of: Callable[[Row], Spread | None]) -> Axis:
     """Logarithmic if one run diverges: else nothing could be seen of the others."""
-    known = [of(row) for run in runs for row in run.rows if of(row) is not None]
+    known = [spread for run in runs for _, spread in _known(run.rows, of)]
     least = min((spread.min for spread in known), default=0.0)
     greatest = max((spread.max for spread in known), default=0.0)
     return replace(axis, log=least > 0 and greatest > WIDE * least)
@@ -93,7 +96,15 @@ def axis_for(axis: Axis, runs: Sequence[RunRecord], of: Callable[[Row], Spread |
 
 def points(rows: Sequence[Row], of: Callable[[Row], float | None]) -> tuple[Point, ...]:
     """A figure by round, where it is known."""
-    return tuple((row.round, of(row)) for row in rows if of(row) is not None)
+    return tuple(_known(rows, of))
+
+
+def _known(rows: Sequence[Row], of: Callable[[Row], Value | None]) -> list[tuple[int, Value]]:
+    return [(row.round, value) for row in rows if (value := of(row)) is not None]
+
+
+def _mean(spread: Spread | None) -> float | None:
+    return None if spread is None else spread.mean
 
 
 def _spread_chart(
@@ -105,7 +116,7 @@ def _spread_chart(
 ) -> Markup | None:
     lines = []
     for k, run in enumerate(runs):
-        known = [(row.round, of(row)) for row in run.rows if of(row) is not None]
+        known = _known(run.rows, of)
         band: tuple[Range, ...] = tuple((r, s.min, s.max) for r, s in known)
         lines.append(Line(names[k], tuple((r, s.mean) for r, s in known), band, k))
     return line_chart(name, axis, lines)
@@ -129,8 +140,8 @@ def _noise_chart(runs: Sequence[RunRecord], names: Sequence[str]) -> tuple[str, 
         return "How large a client's noise is beside its gradient. 0: there is none.", drawing
     lines = []
     for k, run in enumerate(runs):
-        gradient = points(run.rows, lambda row: row.gradient and row.gradient.mean)
-        noise = points(run.rows, lambda row: row.noise and row.noise.mean)
+        gradient = points(run.rows, lambda row: _mean(row.gradient))
+        noise = points(run.rows, lambda row: _mean(row.noise))
         lines.append(Line(f"{names[k]}, gradient", gradient, (), k))
         lines.append(Line(f"{names[k]}, noise", noise, (), k, dashed=True))
     note = (

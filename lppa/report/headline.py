@@ -211,13 +211,15 @@ def against_first(runs: Sequence[RunRecord]) -> list[str]:
     name = runs[0].metric
     if name is not None:
         spreads = [run.last.metrics.get(name) for run in runs]
-        first = spreads[0].mean
-        return [MISSING if one is None else _signed(one.mean - first) for one in spreads]
-    means = [run.last.accuracy.mean if run.last.accuracy else None for run in runs]
-    return [
-        MISSING if None in (mean, means[0]) else f"{(mean - means[0]) * 100:+.2f} points"
-        for mean in means
-    ]
+    else:
+        spreads = [run.last.accuracy for run in runs]
+    first = spreads[0]
+    if first is None:
+        return [MISSING] * len(runs)
+    apart = [None if one is None else one.mean - first.mean for one in spreads]
+    if name is not None:
+        return [MISSING if value is None else _signed(value) for value in apart]
+    return [MISSING if value is None else f"{value * 100:+.2f} points" for value in apart]
 
 
 def _signed(value: float) -> str:

@@ -86,10 +86,10 @@ def draw_graph(graph: Graph) -> Drawing:
         class_="chart graph",
         data_chart="Topology",
     )
-    said = [] if named else [f"Above {MOST_NAMED} clients their numbers are left out."]
+    notes = [] if named else [f"Above {MOST_NAMED} clients their numbers are left out."]
     if one_way and not told:
-        said.append("So many lines have no arrows; W tells who sends.")
-    return Drawing(picture, key_of(classes), told and one_way, " ".join(said))
+        notes.append("So many lines have no arrows; W tells who sends.")
+    return Drawing(picture, key_of(classes), told and one_way, " ".join(notes))
 
 
 def weight_classes(weights: list[float]) -> list[tuple[float, float]]:
@@ -161,7 +161,9 @@ def _told_lines(
     return drawn + labels
 
 
-def _path(link: Link, places: list[tuple[float, float]], radius: float) -> tuple[str, str, tuple]:
+def _path(
+    link: Link, places: list[tuple[float, float]], radius: float
+) -> tuple[str, str, tuple[float, float]]:
     """A line, its arrow head, and the place of its label.
 
     Both ways are one straight line; one way is a bow, so that the way back has room.
@@ -182,11 +184,11 @@ def _path(link: Link, places: list[tuple[float, float]], radius: float) -> tuple
     path = "M{} {}Q{} {} {} {}".format(*numbers)
     # Nearer to the receiver than to the middle, where many lines cross.
     t = 0.5 if link.both else 0.62
-    middle = tuple(
+    x, y = (
         (1 - t) ** 2 * a + 2 * t * (1 - t) * c + t**2 * b
         for a, c, b in ((x0, cx, ex), (y0, cy, ey))
     )
-    return path, head, middle
+    return path, head, (x, y)
 
 
 def _plain_lines(

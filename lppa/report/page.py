@@ -55,10 +55,11 @@ def render_main(runs: Sequence[RunRecord]) -> Markup:
             heading(runs, names),
             curves_section(runs, names),
             world_section(runs, names),
-            _each(runs, names, "What a curious client can learn", lambda run: run.audit
-                  and audit_section(run.audit)),
-            _each(runs, names, "Attacks", lambda run: (run.attacks or run.pictures)
-                  and gallery(run.attacks, run.pictures, run.classes, run.audit)),
+            _each(runs, names, "What a curious client can learn", lambda run: None
+                  if run.audit is None else audit_section(run.audit)),
+            _each(runs, names, "Attacks", lambda run: gallery(
+                run.attacks, run.pictures, run.classes, run.audit)
+                if run.attacks or run.pictures else None),
             tag("section", [settings_table(run, f"settings-{k}") for k, run in enumerate(runs)]),
         ]
     )  # fmt: skip

@@ -85,7 +85,7 @@ def read_audit(content: Any) -> Audit | None:
 
 def read_values(pair: dict[str, Any], targets: Iterable[str]) -> dict[str, float | str]:
     """By target what a pair's attackers learn; nonsense is left out, and never taken for safe."""
-    values = {}
+    values: dict[str, float | str] = {}
     for target in targets:
         value = pair.get(target, "missing")
         if value is None or value == MIXED:  # null in older files
@@ -158,7 +158,7 @@ def read_dropout(content: dict[str, Any]) -> Dropout | None:
     attackers, grade = ids(content.get("attackers")), grade_in(content)
     left = positive(content.get("noise"))
     noise = EXACT if left == 0 or content.get("noise") == EXACT else left
-    if None in (victim, gone, grade, noise) or not attackers:
+    if victim is None or gone is None or grade is None or noise is None or not attackers:
         return None
     return Dropout(victim, gone, attackers, noise, positive(content.get("ratio")), grade)
 

@@ -124,8 +124,11 @@ def read_rows(
     history: Iterable[Any], reports: dict[int, dict[int, dict[str, Any]]], nodes: int | None
 ) -> tuple[Row, ...]:
     """One row for each evaluation that all clients have reported."""
-    combined = {whole(row.get("round")): row for row in history if isinstance(row, dict)}
-    combined.pop(None, None)
+    combined = {
+        round: row
+        for row in history
+        if isinstance(row, dict) and (round := whole(row.get("round"))) is not None
+    }
     whole_rounds = {r for r, of_round in reports.items() if nodes in (None, len(of_round))}
     rows = [
         read_row(round, combined.get(round, {}), list(reports.get(round, {}).values()))

@@ -61,8 +61,9 @@ def numbers(value: Any) -> dict[str, float]:
 
 def ids(value: Any) -> tuple[int, ...]:
     """Clients; empty unless every one is an id."""
-    known = [whole(node) for node in items(value)]
-    return () if None in known else tuple(known)
+    nodes = items(value)
+    known = tuple(node for node in map(whole, nodes) if node is not None)
+    return known if len(known) == len(nodes) else ()
 
 
 class Files:

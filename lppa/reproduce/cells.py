@@ -78,7 +78,8 @@ class Cell:
         for name in ("content", "label"):  # the paper's cells have neither
             if not plain[name]:
                 del plain[name]
-        return json.loads(json.dumps(plain))
+        spec: dict[str, Any] = json.loads(json.dumps(plain))
+        return spec
 
     @property
     def key(self) -> str:

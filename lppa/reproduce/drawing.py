@@ -88,7 +88,8 @@ def _panel(axis: Any, panel: Panel) -> None:
 
 
 def _entries(axis: Any) -> tuple[list[Any], list[str]]:
-    return axis.get_legend_handles_labels()
+    handles, labels = axis.get_legend_handles_labels()
+    return handles, labels
 
 
 def _log_ticks(axis: Any, panel: Panel) -> None:

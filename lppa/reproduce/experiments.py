@@ -78,7 +78,7 @@ class Plan:
     ) -> Cell:
         """A training run."""
         image = dataset not in paper.TABLES
-        told = {
+        told: dict[str, Any] = {
             "model": "cnn" if image else "mlp",
             "partition": partition,
             "rounds": self.size.rounds,

@@ -24,11 +24,14 @@ from lppa.running.signals import uninterrupted
 WORKER = (sys.executable, "-c", "from lppa.reproduce.work import serve; serve()")
 PATIENCE = 30.0
 
+Events = queue.Queue[tuple["Worker", dict[str, Any]]]
+"""What workers say, and which of them."""
+
 
 class Worker:
     """A process that runs one cell at a time; what it answers is put into `events`."""
 
-    def __init__(self, events: queue.Queue) -> None:
+    def __init__(self, events: Events) -> None:
         # In a session of its own: Ctrl-C is for the parent, which ends it by closing the pipe.
         self.process = subprocess.Popen(
             WORKER,
@@ -37,23 +40,25 @@ class Worker:
             text=True,
             start_new_session=True,
         )
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.requests, self.answers = self.process.stdin, self.process.stdout
         self.cell: Cell | None = None
         threading.Thread(target=self._listen, args=(events,), daemon=True).start()
 
     def ask(self, **request: Any) -> None:
         """Sends a request; the answer comes as an event."""
         with suppress(BrokenPipeError):  # its end is an event, too
-            self.process.stdin.write(json.dumps(request) + "\n")
-            self.process.stdin.flush()
+            self.requests.write(json.dumps(request) + "\n")
+            self.requests.flush()
 
-    def _listen(self, events: queue.Queue) -> None:
-        for line in self.process.stdout:
+    def _listen(self, events: Events) -> None:
+        for line in self.answers:
             events.put((self, json.loads(line)))
         events.put((self, {"ended": True}))
 
 
 @contextmanager
-def workers(count: int, events: queue.Queue) -> Iterator[list[Worker]]:
+def workers(count: int, events: Events) -> Iterator[list[Worker]]:
     """Starts workers, and leaves none behind."""
     started: list[Worker] = []
     try:
@@ -64,7 +69,7 @@ def workers(count: int, events: queue.Queue) -> Iterator[list[Worker]]:
         with uninterrupted():
             for worker in started:
                 with suppress(BrokenPipeError):
-                    worker.process.stdin.close()
+                    worker.requests.close()
             for worker in started:
                 try:
                     worker.process.wait(PATIENCE)
@@ -106,7 +111,7 @@ def run_cells(
         shutil.rmtree(half_made, ignore_errors=True)
     waiting, room = list(cells), room or room_here()
     failed: list[tuple[Cell, str]] = []
-    events: queue.Queue = queue.Queue()
+    events: Events = queue.Queue()
     with workers(room.workers(cells), events) as pool, progress:
         data = {(cell.dataset, cell.rows, cell.settings.get("data_dir")) for cell in cells}
         pool[0].ask(out=str(out), data=sorted(data, key=str))
@@ -114,17 +119,18 @@ def run_cells(
         hand_out(pool, waiting, room, out, progress)
         while any(worker.cell for worker in pool):
             worker, said = events.get()
-            if "part" in said:
-                progress.at(worker.cell, said["part"])
-                continue
-            if "ended" in said:
+            cell = worker.cell
+            if "ended" in said or cell is None:
                 raise RunFailed("a process that ran an experiment has ended; start again to go on")
+            if "part" in said:
+                progress.at(cell, said["part"])
+                continue
             if "result" in said:
-                store.add(worker.cell, said["result"])
-                progress.done(worker.cell, said["result"])
+                store.add(cell, said["result"])
+                progress.done(cell, said["result"])
             else:
-                failed.append((worker.cell, said["error"]))
-                progress.failed(worker.cell, said["error"])
+                failed.append((cell, said["error"]))
+                progress.failed(cell, said["error"])
             worker.cell = None
             hand_out(pool, waiting, room, out, progress)
     return failed
@@ -150,7 +156,7 @@ def next_cell(waiting: Sequence[Cell], running: Sequence[Cell], room: Room) -> C
     return next((cell for cell in waiting if cell.attack is not None or not full), None)
 
 
-def wait_for_data(events: queue.Queue) -> None:
+def wait_for_data(events: Events) -> None:
     """Returns when all data is there."""
     _, said = events.get()
     if "error" in said:

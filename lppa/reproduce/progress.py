@@ -38,7 +38,7 @@ def cost(cell: Cell) -> float:
     gradients = train if steps == "epoch" else steps * told["batch"] * cell.nodes
     tested = min(test, told["eval_samples"] or test) * cell.nodes / told["eval_every"]
     samples = rounds * (gradients + tested / 3)
-    seconds = START + samples * SAMPLE.get(cell.dataset, USUAL_SAMPLE) / 1e6
+    seconds: float = START + samples * SAMPLE.get(cell.dataset, USUAL_SAMPLE) / 1e6
     if cell.attack is not None:
         searches = len(cell.attack.names) * len(cell.attack.victims) * len(cell.attack.rounds)
         # Restarts go down side by side: several cost less than as many times one.

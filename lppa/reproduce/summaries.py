@@ -64,19 +64,20 @@ def loss(results: Results, pairs: Iterable[tuple[Cell, Cell]]) -> Spread | None:
     """Accuracy of the first minus that of the second, pair by pair: both have the same seed."""
     differences = []
     for plain, other in pairs:
-        found = [results.get(cell.key, {}).get("best") for cell in (plain, other)]
-        if None not in found:
-            differences.append(100 * (found[0] - found[1]))
+        one, two = (results.get(cell.key, {}).get("best") for cell in (plain, other))
+        if one is not None and two is not None:
+            differences.append(100 * (one - two))
     return spread(differences)
 
 
-def curve(results: Results, cells: Iterable[Cell]) -> list[tuple[int, Spread]]:
+def curve(results: Results, cells: Iterable[Cell]) -> list[tuple[float, Spread]]:
     """Accuracy over rounds; a run that diverged is missing from the rounds after."""
     points: dict[int, list[float]] = {}
     for cell in cells:
         for at, value in results.get(cell.key, {}).get("curve", ()):
             points.setdefault(at, []).append(100 * value)
-    return [(at, spread(points[at])) for at in sorted(points)]
+    found = [(at, spread(points[at])) for at in sorted(points)]
+    return [(at, value) for at, value in found if value is not None]
 
 
 def attack_figures(

@@ -108,7 +108,7 @@ def _accuracy_row(
         "paper": theirs,
         "difference": found.best.mean - theirs.mean if found.best and theirs else None,
         "loss": loss(results, zip(plain, cells, strict=True)) if other else None,
-        "paper's loss": base.mean - theirs.mean if other and theirs else None,
+        "paper's loss": base.mean - theirs.mean if other and theirs and base else None,
         "last round": found.final,
         "seeds": found.best.count if found.best else 0,
     }
@@ -173,6 +173,7 @@ def _privacy_row(
     results: Results, dataset: str, variant: Variant, attack: str, cells: Sequence[Cell]
 ) -> dict[str, Any]:
     raw = spread(attack_figures(results, cells, attack, "mse_raw"))
+    names = [name for cell in cells[:1] if cell.attack for name in cell.attack.names]
 
     def median(figure: str, guess: str | None = None) -> float | None:
         found = spread(attack_figures(results, cells, attack, figure, guess=guess))
@@ -181,7 +182,7 @@ def _privacy_row(
     return {
         "data set": dataset,
         "rule": variant.title,
-        "attack": next(n for n in cells[0].attack.names if n.startswith(attack)),
+        "attack": next(name for name in names if name.startswith(attack)),
         "raw MSE": raw,
         "paper": paper.TABLE2.get(dataset, {}).get(variant.rule) if attack == NAIVE else None,
         "raw MSE, median": None if raw is None else raw.median,

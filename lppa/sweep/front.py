@@ -67,7 +67,7 @@ def draw_front(path: Path, rows: Sequence[Row], title: str) -> bool:
     nameless = _names(figure, axes, points, line)
     if nameless:
         text = f"{nameless} points without a name: see table.csv"
-        corner = {"ha": "right", "va": "bottom", "transform": axes.transAxes}
+        corner: dict[str, Any] = {"ha": "right", "va": "bottom", "transform": axes.transAxes}
         axes.text(0.99, 0.01, text, fontsize=9, color=FAINT, **corner)
     content = io.BytesIO()
     figure.savefig(content, format="png", facecolor="white")
@@ -81,19 +81,17 @@ def make_points(rows: Sequence[Row]) -> list[Point]:
     for row in rows:
         if row.accuracy is not None and row.ratio is not None:
             same.setdefault(tuple(cell.key for cell in row.combination.cells), []).append(row)
-    ratios = [rows[0].ratio for rows in same.values()]
-    least = min([*(ratio for ratio in ratios if ratio > 0), OPEN_BELOW]) / GUTTER
+    ratios = [some[0].ratio for some in same.values() if some[0].ratio]
+    least = min([*ratios, OPEN_BELOW]) / GUTTER
     best = {id(row) for row in front(rows)}
-    return [
-        Point(
-            name_of([row.combination.varied for row in rows]),
-            rows[0].ratio if rows[0].ratio > 0 else least,
-            rows[0].ratio,
-            rows[0].accuracy,
-            id(rows[0]) in best,
-        )
-        for rows in same.values()
-    ]
+    points = []
+    for some in same.values():
+        ratio, accuracy = some[0].ratio, some[0].accuracy
+        if ratio is not None and accuracy is not None:
+            name = name_of([row.combination.varied for row in some])
+            x = ratio if ratio > 0 else least
+            points.append(Point(name, x, ratio, accuracy, id(some[0]) in best))
+    return points
 
 
 def name_of(varied: Sequence[Mapping[str, Any]]) -> str:
@@ -205,8 +203,8 @@ def _names(
 
     taken = [box_of(one, other, 1.0) for one, other in itertools.pairwise(line)]
     for point in points:
-        ends = [(point.x, height) for height in (point.accuracy.least, point.accuracy.most)]
-        taken.append(box_of(*ends, around=2.0))
+        low, high = (point.x, point.accuracy.least), (point.x, point.accuracy.most)
+        taken.append(box_of(low, high, around=2.0))
     nameless, middles = 0, [(point.x, point.accuracy.mean) for point in points]
     for point in sorted(points, key=lambda point: (not point.best, -point.accuracy.mean)):
         text = axes.annotate(

@@ -71,15 +71,19 @@ def _row(combination: Combination, results: Results) -> Row:
 
 def front(rows: Iterable[Row]) -> list[Row]:
     """Those that no other beats in accuracy and protection both; from the least protected on."""
-    placed = [row for row in rows if row.accuracy is not None and row.ratio is not None]
-    best = [row for row in placed if not any(_beats(other, row) for other in placed)]
-    return sorted(best, key=lambda row: (row.ratio, -row.accuracy.mean))
+    placed = [
+        (row.ratio, row.accuracy.mean, row)
+        for row in rows
+        if row.accuracy is not None and row.ratio is not None
+    ]
+    points = [(ratio, accuracy) for ratio, accuracy, _ in placed]
+    best = [one for one in placed if not any(_beats(other, one[:2]) for other in points)]
+    return [row for *_, row in sorted(best, key=lambda one: (one[0], -one[1]))]
 
 
-def _beats(one: Row, other: Row) -> bool:
+def _beats(one: tuple[float, float], other: tuple[float, float]) -> bool:
     """Whether one is as good as the other in both, and better in one."""
-    ours, theirs = (one.accuracy.mean, one.ratio), (other.accuracy.mean, other.ratio)
-    return ours != theirs and ours[0] >= theirs[0] and ours[1] >= theirs[1]
+    return one != other and one[0] >= other[0] and one[1] >= other[1]
 
 
 def columns(sweep: Sweep, rows: Sequence[Row]) -> list[str]:
@@ -120,7 +124,9 @@ def plain_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
         {
             **row.combination.varied,
             "accuracy_mean": row.accuracy and row.accuracy.mean / 100,
-            "accuracy_deviation": _hundredth(row.accuracy and row.accuracy.deviation),
+            "accuracy_deviation": None
+            if row.accuracy is None
+            else _hundredth(row.accuracy.deviation),
             "loss_mean": row.loss and row.loss.mean,
             "loss_deviation": row.loss and row.loss.deviation,
             "grade": row.grade,
