@@ -197,6 +197,11 @@ class Settings:
         """λ in round t."""
         return self.lr / (1.0 + self.lr_decay * t)
 
+    @property
+    def scale(self) -> float:
+        """β as a number: a run has one, whoever chose it."""
+        return float(self.beta)
+
     def noisy(self, t: int) -> bool:
         """Whether noise is due before the states of round t are sent."""
         return t == 0 or (self.noise_every > 0 and t % self.noise_every == 0)

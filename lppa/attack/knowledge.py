@@ -73,7 +73,7 @@ class Knowledge:
         edge = (sender, receiver)
         if (*edge, t) not in self.noise and edge in self.seeds and self.noise_due(t):
             settings, theta = self.settings, self.vector(*next(iter(self.states)), "theta")
-            expander = Expander(settings.noise, settings.beta, len(theta))
+            expander = Expander(settings.noise, settings.scale, len(theta))
             expanded = torch.from_numpy(expander.expand(self.seeds[edge], t))
             self.noise[sender, receiver, t] = expanded.to(theta.dtype)
         return self.noise.get((*edge, t))

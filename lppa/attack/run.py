@@ -63,7 +63,7 @@ def describe(scene: Scene, case: Case, target: Target, found: Reconstruction) ->
         victim=case.victim,
         round=case.round,
         rule=settings.rule,
-        beta=settings.beta,
+        beta=settings.scale,
         noise_every=settings.noise_every,
         dataset=settings.dataset,
         model=settings.model,

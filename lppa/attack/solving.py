@@ -11,7 +11,8 @@ import numpy as np
 from torch import Tensor
 
 from lppa.attack.knowledge import Knowledge
-from lppa.models.tracking import Schedule, best_estimate, known_rows, messages
+from lppa.models.schedule import Schedule
+from lppa.models.tracking import best_estimate, known_rows, messages
 from lppa.protocol.errors import WrongUse
 
 FURTHER = 3  # rounds after the one that is attacked
@@ -25,7 +26,7 @@ class Solver:
         if known.W is None:
             raise WrongUse("`two-hop` needs W")
         self.known = known
-        self.beta = max(settings.beta, 1e-6 * settings.beta_own)  # the unit of all deviations
+        self.beta = max(settings.scale, 1e-6 * settings.beta_own)  # the unit of all deviations
         until = min(t + FURTHER, max(round for _, round in known.states))
         rounds = min(until, settings.rounds - 1)
         schedule = Schedule(

@@ -19,12 +19,12 @@ def without_known_noise(
     if not known.noise_due(t):
         return vector, 0.0
     if settings.rule == "dp":
-        return vector, math.sqrt(2.0) * settings.beta
+        return vector, math.sqrt(2.0) * settings.scale
     share, terms = known.known_noise(victim, t)
     left = vector if share is None else vector - share
     unknown = max(0, edges_of(known, victim, t) - terms)
     # Nobody else knows the victim's own independent noise.
-    variance = 2.0 * (unknown * settings.beta**2 + settings.beta_own**2)
+    variance = 2.0 * (unknown * settings.scale**2 + settings.beta_own**2)
     return left, math.sqrt(variance)
 
 
@@ -61,8 +61,8 @@ def _variances(known: Knowledge) -> tuple[float, float]:
     """Half the variance of a draw for an edge, and of one for oneself."""
     settings = known.settings
     if settings.rule == "dp":
-        return 0.0, settings.beta**2
-    return settings.beta**2, settings.beta_own**2
+        return 0.0, settings.scale**2
+    return settings.scale**2, settings.beta_own**2
 
 
 def edges_of(known: Knowledge, victim: int, t: int) -> int:

@@ -38,14 +38,14 @@ def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
         else:
             unknown = [noise_in_every(schedule, e.attackers, e.victim) for e in others]
             edge = enough_noise(case.hide.rms, min(filter(None, unknown), default=one_draw))
-        beta = _beta_after(case) if steps else settings.beta
+        beta = _beta_after(case) if steps else settings.scale
         if (others or settings.rule == "dp") and beta < edge and settings.beta_own < one:
             steps.append(f"--beta {edge:g}")
     else:
         # There is no size to go by: any noise is more than none.
         if surrounded and settings.rule != "dp" and settings.beta_own == 0:
-            steps.append(f"--beta-own {settings.beta or PLAIN:g}")
-        if (others or settings.rule == "dp") and settings.beta == settings.beta_own == 0:
+            steps.append(f"--beta-own {settings.scale or PLAIN:g}")
+        if (others or settings.rule == "dp") and settings.scale == settings.beta_own == 0:
             steps.append(f"--beta {PLAIN:g}")
     told = f"use {' '.join(steps)}" if steps else ""
     if any(step.startswith("--beta-own") for step in steps):
@@ -66,8 +66,8 @@ def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
 def _beta_after(case: Case) -> float:
     """β once noise is added in every round: one that nobody named is then chosen anew."""
     settings = case.settings
-    if settings.beta != choose_beta(settings, case.topology, case.W, network=case.network):
-        return settings.beta
+    if settings.scale != choose_beta(settings, case.topology, case.W, network=case.network):
+        return settings.scale
     rule = "lppa" if settings.rule == "dsgt" else settings.rule
     changed = replace(settings, rule=rule, noise_every=1)
     return choose_beta(changed, case.topology, case.W, network=case.network)

@@ -69,7 +69,7 @@ class Case:
     @property
     def scale(self) -> float:
         """What deviations are counted in, as a number."""
-        return self.settings.beta_own if only_own_noise(self.settings) else self.settings.beta
+        return self.settings.beta_own if only_own_noise(self.settings) else self.settings.scale
 
     @property
     def size(self) -> float | None:
@@ -86,13 +86,13 @@ class Case:
         """The linear system's description. Noise of scale 0 is none."""
         settings = self.settings
         rule, own = settings.rule, 0.0
-        if rule in CANCELLING and settings.beta > 0:
-            own = settings.beta_own / settings.beta
+        if rule in CANCELLING and settings.scale > 0:
+            own = settings.beta_own / settings.scale
         elif rule == "dsgd":
             own = 1.0 if settings.beta_own else 0.0
         elif only_own_noise(settings):
             rule = "dp"
-        elif settings.beta == 0:
+        elif settings.scale == 0:
             rule = "dsgt"
         return Schedule(
             W=self.W,
@@ -105,13 +105,13 @@ class Case:
             beta_own=own,
             lam_decay=settings.lr_decay,
             finish=min(settings.finish, ROUNDS),
-            edges_noisy=settings.beta > 0,
+            edges_noisy=settings.scale > 0,
         )
 
 
 def only_own_noise(settings: Settings) -> bool:
     """Noise on edges of scale 0 is none: lppa is then dp with the scale β_own."""
-    return settings.rule in CANCELLING and settings.beta == 0 and settings.beta_own > 0
+    return settings.rule in CANCELLING and settings.scale == 0 and settings.beta_own > 0
 
 
 def case_of(blueprint: Blueprint, rounds: int | None = None, hide: Hidden | None = None) -> Case:

@@ -22,22 +22,22 @@ def law(case: Case) -> list[str]:
 
 def _size(case: Case) -> list[str]:
     settings = case.settings
-    if settings.rule == "dsgt" or settings.beta == settings.beta_own == 0:
+    if settings.rule == "dsgt" or settings.scale == settings.beta_own == 0:
         return ["There is no noise."]
     if settings.rule == "dp":
         return [
             f"dp adds one draw per release: a standard deviation of √2·β = "
-            f"{math.sqrt(2) * settings.beta:.4g}."
+            f"{math.sqrt(2) * settings.scale:.4g}."
         ]
     sentences = []
-    if settings.beta > 0:
+    if settings.scale > 0:
         degrees = sorted({degree_sum(case, i) for i in range(case.nodes)})
         least, most = degrees[0], degrees[-1]
         span = f"{least}" if least == most else f"{least} to {most}"
         sentences += [
             "A node's noise difference is the sum of one draw per edge, in and out, so that its "
             f"variance is 2β²(d_in + d_out). Here d_in + d_out is {span}: a standard deviation of "
-            f"{_range(least, most, math.sqrt(2) * settings.beta)}"
+            f"{_range(least, most, math.sqrt(2) * settings.scale)}"
             + (_in_theta(case) if settings.rule == "dsgd" else _beside_dp(least, most)),
             "A neighbour knows the draws on its own edges, and colluders know those on all theirs: "
             "for them that part is no noise.",
@@ -129,7 +129,7 @@ def guarantee(settings: Settings) -> Guarantee | None:
     change by as much in every round: all but the first release count twice, in ρ four times. In
     dsgd it is in one message, multiplied with the length of its round's step.
     """
-    scale = settings.beta if settings.rule == "dp" else settings.beta_own
+    scale = settings.scale if settings.rule == "dp" else settings.beta_own
     if settings.rule == "dsgt" or scale == 0 or settings.clip is None:
         return None
     if settings.rule == "dsgd":
@@ -167,7 +167,7 @@ def _guarantee_of_steps(settings: Settings) -> Guarantee | None:
 def _guarantee(case: Case) -> list[str]:
     """An ε only where one holds, with what it means."""
     settings = case.settings
-    scale = settings.beta if settings.rule == "dp" else settings.beta_own
+    scale = settings.scale if settings.rule == "dp" else settings.beta_own
     if settings.rule == "dsgt" or (settings.rule == "dp" and scale == 0):
         return []
     if scale == 0:

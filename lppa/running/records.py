@@ -64,7 +64,7 @@ class Records:
         if measured is not None and self.before is not None:
             # Few examples are looked at, and in few rounds: what they show may be more than was
             # expected, but is no reason to expect less.
-            examples = self.before.examples
+            examples = self.before.examples or 1
             gain = momentum_gain(settings, self.rows)
             seen = Hidden(gain * measured / examples, RUN, examples)
             self._audit(blueprint, max(self.before, seen, key=lambda hide: hide.rms))

@@ -124,7 +124,7 @@ def _combination(
     given = {**base, **chosen}
     nodes = given.pop("nodes")
     try:
-        nodes = check_number("nodes", nodes, NODES.metadata)
+        nodes = int(check_number("nodes", nodes, NODES.metadata))
         # One of a kind is drawn: a graph that there cannot be is told now.
         settings = [absolute_paths(make_settings({**given, "seed": seed})) for seed in seeds]
         make_blueprint(settings[0], nodes, "sweep")
