@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from lppa.auditing.assemble import case_of
 from lppa.auditing.document import audit as audited
-from lppa.auditing.document import unaudited
 from lppa.finished import Run, load
 from lppa.own_code import OwnCode, find, find_rule, register
 from lppa.protocol.errors import RunFailed, WrongUse
@@ -96,8 +95,7 @@ def audit(
     blueprint = make_blueprint(told, nodes, "audit")
     if code is not None and code.made is not None:
         blueprint = choose_noise(blueprint, look(told, nodes, blueprint.run_seed, code.made))
-    case = case_of(blueprint, overheard)
-    return unaudited(case) if told.rule.startswith(OWN) else audited(case)
+    return audited(case_of(blueprint, overheard))
 
 
 def own_code(

@@ -39,8 +39,6 @@ def audit_blueprint(blueprint: Blueprint, hide: Hidden | None) -> AuditDocument:
     A run must not fail because of its audit, nor wait long for it: of more than 32 nodes only a
     few are looked at, and the search for colluders is short.
     """
-    if blueprint.settings.rule.startswith(OWN):
-        return unaudited(case_of(blueprint, hide=hide))
     if blueprint.nodes <= VERY_LARGE:
         return audit(case_of(blueprint, hide=hide), budget=QUICK)
     rounds = min(2, blueprint.settings.rounds - 1)
@@ -97,6 +95,8 @@ def audit(
     budget: int | None = None,
 ) -> AuditDocument:
     """All findings of a case: for one set of attackers, or for every node by itself."""
+    if case.settings.rule.startswith(OWN):
+        return unaudited(case)
     # Loaded when something is audited, and not by every command that could.
     from threadpoolctl import threadpool_limits
 

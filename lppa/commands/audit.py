@@ -26,7 +26,7 @@ from lppa.auditing.grade import GRADES, worst
 from lppa.auditing.show import show, show_comparison
 from lppa.options import chosen_nodes, json_option, nodes_option, out_option, settings_options
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.settings import Settings
+from lppa.protocol.settings import OWN, RULES, Settings
 from lppa.running.prepare import make_blueprint
 from lppa.shell import numbers, show_errors, verbosity
 
@@ -109,6 +109,9 @@ def audit(
     mixed, where it cannot be told apart from others' by linear means.
     Beside it a grade, open, weak or hidden: by that noise over an example's share of the gradient.
     """
+    if settings.rule.startswith(OWN):
+        known = ", ".join(RULES)
+        raise WrongUse(f"nobody has audited {settings.rule}, a rule of your own; use {known}")
     nodes = chosen_nodes(nodes)
     spies = None if attackers is None else numbers(attackers, "--attackers")
     hide = None if gradient_rms is None else Hidden(gradient_rms, GIVEN)
