@@ -25,7 +25,8 @@ from lppa.protocol.errors import LppaError
 from lppa.running.launcher import GRACE
 from lppa.running.signals import postponed
 
-PRELOAD = ["lppa.node.preload"]
+# This module first: a child finds in it what it is to do. The last one closes what is shared.
+PRELOAD = ["lppa.running.launch", "lppa.own_code", "lppa.node.preload"]
 
 
 def warm_up() -> None:
