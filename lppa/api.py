@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lppa.auditing.assemble import case_of
 from lppa.auditing.document import audit as audited
 from lppa.finished import Run, load
-from lppa.own_code import OwnCode, find, find_rule, register
+from lppa.own_code import OwnCode, brought_rule, find, register
 from lppa.protocol.errors import RunFailed, WrongUse
 from lppa.protocol.settings import OWN, RULES, Settings, make_settings
 from lppa.running.display import Silent, choose_display
@@ -103,7 +103,7 @@ def own_code(
 ) -> tuple[OwnCode | None, Settings]:
     """What a run brings itself, and its settings with the names of that in them."""
     own: Brought | None = find(problem, "problem") if isinstance(problem, str) else problem
-    brought = rule if isinstance(rule, type) else find_rule(rule)
+    brought = rule if isinstance(rule, type) else brought_rule(rule)
     named = dict(settings)
     if brought is not None:
         named["rule"] = register(brought)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
+from lppa.node.blame import blame
 from lppa.protocol.errors import LppaError, WrongUse
 from lppa.protocol.settings import OWN, RULES
 
@@ -99,7 +100,7 @@ def find(spec: str, what: str) -> Any:
     return getattr(module, name)
 
 
-def find_rule(spec: str) -> type | None:
+def brought_rule(spec: str) -> type | None:
     """The class behind --rule FILE.py:NAME; None where it names one of ours."""
     if spec in RULES or spec.startswith(OWN) or ":" not in spec:
         return None
@@ -137,10 +138,3 @@ def _by_name(name: str, what: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         raise WrongUse(f"{what}: {name} cannot be imported: {error}") from None
-
-
-def blame(error: BaseException) -> str | None:
-    """An error that somebody's own code raised, with file and line; None where ours did."""
-    from lppa.node.blame import blame as in_words
-
-    return in_words(error)

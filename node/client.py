@@ -6,26 +6,23 @@ The mathematics is in `algorithm`; this module puts its parts together from a pl
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
-import numpy as np
 import torch
 
 from lppa.models.problem import Problem
 from lppa.node.algorithm import LocalSteps, aggregate
 from lppa.node.blame import blame
 from lppa.node.device import choose_device
+from lppa.node.evaluation import Evaluation
 from lppa.node.expansion import Expander
 from lppa.node.join import join
 from lppa.node.learner import DataLearner, Learner, make_learner
 from lppa.node.log import LogWriter, log_path
-from lppa.node.memory import proportional_bytes
 from lppa.node.neighbours import Neighbours
 from lppa.node.noise import Injection, NoiseSource, make_noise, own
 from lppa.node.record import Record
@@ -33,12 +30,12 @@ from lppa.node.rules import Rule, find_rule
 from lppa.node.sketch import Sketch
 from lppa.node.state import ClientState
 from lppa.node.stopwatch import Stopwatch
-from lppa.node.updates import Update, excess
+from lppa.node.updates import Update
 from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR, encode
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
 from lppa.protocol.links import Links, Neighbourhood, Stopped
-from lppa.protocol.messages import Done, Failed, Message, Metrics, Plan, Progress
+from lppa.protocol.messages import Done, Failed, Message, Plan, Progress
 from lppa.protocol.network import NetworkLinks
 from lppa.protocol.settings import OWN, Settings, make_settings
 from lppa.protocol.sockets import FAREWELL, Wire
@@ -245,70 +242,6 @@ def make_injection(settings: Settings, noise: str, size: int, neighbours: Neighb
     # Independent noise on top is of the kind that dp adds, on a scale of its own.
     on_top = own(alone, neighbours) if settings.beta_own else None
     return Injection(draw, settings.noisy, on_top, (shared, alone))
-
-
-class Evaluation:
-    """Decides when a model is tested, and gathers the figures of that moment."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        learner: Learner,
-        inject: Injection,
-        neighbours: Neighbours,
-        sketch: Sketch,
-    ) -> None:
-        self.every = settings.eval_every
-        self.ends = (settings.rounds, settings.rounds + settings.finish)
-        self.learner = learner
-        self.inject = inject
-        self.links = neighbours.links
-        self.clock = neighbours.clock
-        self.sketch = sketch
-
-    def due(self, t: int) -> bool:
-        """Every so many rounds, and always at the end."""
-        return t % self.every == 0 or t in self.ends
-
-    def __call__(self, now: ClientState) -> Metrics:
-        with self.clock("eval"):
-            tested = self.learner.evaluate(now.theta, max(0, now.steps - 1))
-            norms = {name: norm_of(now.vectors.get(name)) for name in ("theta", "gamma", "g")}
-            values = {
-                # JSON has no NaN: a loss that overflowed is not a number to report.
-                **finite(tested),
-                "theta_norm": norms["theta"],
-                "gradient_norm": norms["g"],
-                "gamma_norm": norms["gamma"],
-                "noise_norm": self.inject.norm,
-                "noise_to_gradient": self.inject.norm / norms["g"] if norms["g"] else None,
-            }
-            sums_to_zero = excess(now.vectors)
-            nothing = np.zeros(0)
-            told = nothing if sums_to_zero is None else self.sketch(sums_to_zero)
-            theta = self.sketch(now.theta)
-        values["seconds"] = self.clock.split()
-        values["bytes"] = {"noise": 0, "state": 0, **self.links.sent}
-        values["dropped"] = dict(self.links.dropped)
-        values["memory"] = proportional_bytes()
-        return Metrics(now.t, values, theta, told)
-
-
-def norm_of(vector: torch.Tensor | None) -> float | None:
-    """The length of a vector, None where there is none."""
-    return None if vector is None else float(vector.double().norm())
-
-
-def finite(figures: dict[str, Any]) -> dict[str, Any]:
-    """The figures, None in the place of those that are no numbers."""
-    return {
-        name: finite(value)
-        if isinstance(value, dict)
-        else value
-        if value is None or math.isfinite(value)
-        else None
-        for name, value in figures.items()
-    }
 
 
 def follow(

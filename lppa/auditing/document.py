@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lppa.auditing.assemble import Case, Hidden, case_of
 from lppa.auditing.findings import AuditDocument, Pair, PerRound, RoundTold, Thresholds
@@ -47,26 +47,16 @@ def audit_blueprint(blueprint: Blueprint, hide: Hidden | None) -> AuditDocument:
 
 def unaudited(case: Case) -> AuditDocument:
     """What can be said of a rule that is not ours: nothing, and so nothing good."""
-    settings = case.settings
-    return AuditDocument(
-        nodes=case.nodes,
-        topology=case.topology.name,
-        rule=settings.rule,
-        noise_every=settings.noise_every,
-        mixing=settings.mixing,
-        init=settings.init,
-        rounds=case.rounds,
-        beta=settings.scale,
-        beta_own=settings.beta_own,
+    return _document(
+        case,
         targets=[],
         legend=LEGEND,
         pairs=[],
         smallest={},
-        hide=case.hide,
-        thresholds=Thresholds(OPEN_BELOW, HIDDEN_FROM),
         grade="open",
         verdict=[
-            f"Nobody has audited the rule {settings.rule}: take it that all that travels is seen."
+            f"Nobody has audited the rule {case.settings.rule}: "
+            "take it that all that travels is seen."
         ],
         advice="use --rule lppa or dsgd, whose messages the audit understands",
         bad=True,
@@ -120,6 +110,24 @@ def audit(
         asked = victims or (spread(case.nodes, FEW) if large else nodes)
         colluders = smallest_sets(schedule, singles, asked, BUDGET if budget is None else budget)
         verdict = judge(case, found, colluders, _notes(case, attackers is None and large))
+    return _document(
+        case,
+        targets=list(targets_of(schedule, 0)),
+        legend=LEGEND if schedule.update.tells_changes else f"{LEGEND} {OF_GRADIENTS}",
+        pairs=[_pair(e, case.size) for e in found],
+        smallest={str(v): None if s is None else list(s) for v, s in colluders.sets.items()},
+        grade=verdict.grade,
+        verdict=verdict.sentences,
+        advice=verdict.advice,
+        bad=verdict.bad,
+        dropout=worst_dropout(case, schedule),
+        epsilon=guarantee(case.settings),
+        law=law(case),
+    )
+
+
+def _document(case: Case, **findings: Any) -> AuditDocument:
+    """What was found, with what it was asked of."""
     settings = case.settings
     return AuditDocument(
         nodes=case.nodes,
@@ -131,19 +139,9 @@ def audit(
         rounds=case.rounds,
         beta=settings.scale,
         beta_own=settings.beta_own,
-        targets=list(targets_of(schedule, 0)),
-        legend=LEGEND if schedule.update.tells_changes else f"{LEGEND} {OF_GRADIENTS}",
-        pairs=[_pair(e, case.size) for e in found],
-        smallest={str(v): None if s is None else list(s) for v, s in colluders.sets.items()},
         hide=case.hide,
         thresholds=Thresholds(OPEN_BELOW, HIDDEN_FROM),
-        grade=verdict.grade,
-        verdict=verdict.sentences,
-        advice=verdict.advice,
-        bad=verdict.bad,
-        dropout=worst_dropout(case, schedule),
-        epsilon=guarantee(settings),
-        law=law(case),
+        **findings,
     )
 
 

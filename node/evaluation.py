@@ -1,0 +1,83 @@
+"""When a model is tested, and the figures of that moment; what becomes of them is not decided."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from lppa.node.learner import Learner
+from lppa.node.memory import proportional_bytes
+from lppa.node.neighbours import Neighbours
+from lppa.node.noise import Injection
+from lppa.node.sketch import Sketch
+from lppa.node.state import ClientState
+from lppa.node.updates import excess
+from lppa.protocol.messages import Metrics
+from lppa.protocol.settings import Settings
+
+
+class Evaluation:
+    """Decides when a model is tested, and gathers the figures of that moment."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        learner: Learner,
+        inject: Injection,
+        neighbours: Neighbours,
+        sketch: Sketch,
+    ) -> None:
+        self.every = settings.eval_every
+        self.ends = (settings.rounds, settings.rounds + settings.finish)
+        self.learner = learner
+        self.inject = inject
+        self.links = neighbours.links
+        self.clock = neighbours.clock
+        self.sketch = sketch
+
+    def due(self, t: int) -> bool:
+        """Every so many rounds, and always at the end."""
+        return t % self.every == 0 or t in self.ends
+
+    def __call__(self, now: ClientState) -> Metrics:
+        with self.clock("eval"):
+            tested = self.learner.evaluate(now.theta, max(0, now.steps - 1))
+            norms = {name: norm_of(now.vectors.get(name)) for name in ("theta", "gamma", "g")}
+            values = {
+                # JSON has no NaN: a loss that overflowed is not a number to report.
+                **finite(tested),
+                "theta_norm": norms["theta"],
+                "gradient_norm": norms["g"],
+                "gamma_norm": norms["gamma"],
+                "noise_norm": self.inject.norm,
+                "noise_to_gradient": self.inject.norm / norms["g"] if norms["g"] else None,
+            }
+            sums_to_zero = excess(now.vectors)
+            nothing = np.zeros(0)
+            told = nothing if sums_to_zero is None else self.sketch(sums_to_zero)
+            theta = self.sketch(now.theta)
+        values["seconds"] = self.clock.split()
+        values["bytes"] = {"noise": 0, "state": 0, **self.links.sent}
+        values["dropped"] = dict(self.links.dropped)
+        values["memory"] = proportional_bytes()
+        return Metrics(now.t, values, theta, told)
+
+
+def norm_of(vector: torch.Tensor | None) -> float | None:
+    """The length of a vector, None where there is none."""
+    return None if vector is None else float(vector.double().norm())
+
+
+def finite(figures: dict[str, Any]) -> dict[str, Any]:
+    """The figures, None in the place of those that are no numbers."""
+    return {
+        name: finite(value)
+        if isinstance(value, dict)
+        else value
+        if value is None or math.isfinite(value)
+        else None
+        for name, value in figures.items()
+    }
