@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from lppa.coordinator.plan import Blueprint
 from lppa.protocol.book import is_endpoint
@@ -14,6 +14,7 @@ from lppa.protocol.links import check_speaker
 from lppa.protocol.messages import Hello, Message, Refuse, Stop, Waiting
 from lppa.protocol.names import name_all
 from lppa.protocol.sockets import Arrival, Inbox, wait_for_any
+from lppa.protocol.view import View
 
 TICK = 0.1
 FORGOTTEN = 6.0  # seconds
@@ -29,6 +30,10 @@ class Roster:
     routes: dict[int, bytes] = field(default_factory=dict)
     processes: dict[int, Hello] = field(default_factory=dict)
     heard: dict[int, float] = field(default_factory=dict)
+    # Whether a node that is lost may come back, and which are lost.
+    may_return: bool = False
+    lost: set[int] = field(default_factory=set)
+    knocked: dict[str, float] = field(default_factory=dict)
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -41,13 +46,13 @@ class Roster:
         said = {i: hello.endpoint for i, hello in self.processes.items()}
         return {i: endpoint for i, endpoint in said.items() if is_endpoint(endpoint)}
 
-    def send(self, node: int, message: Message) -> None:
-        """Sends to one node; lost if its connection is gone."""
-        self.answer(self.routes[node], message)
+    def send(self, node: int, message: Message) -> bool:
+        """Sends to one node; False if its connection is gone."""
+        return self.answer(self.routes[node], message)
 
-    def answer(self, route: bytes, message: Message) -> None:
-        """Answers on a connection."""
-        self.inbox.reply(route, encode(message, self.run, COORDINATOR))
+    def answer(self, route: bytes, message: Message) -> bool:
+        """Answers on a connection; False if it is gone."""
+        return self.inbox.reply(route, encode(message, self.run, COORDINATOR))
 
     def stop_all(self, reason: str) -> None:
         """Ends the run for every node that is there."""
@@ -80,7 +85,11 @@ class Roster:
         first = self.processes.get(node, hello)
         # A node that waits says hello every second; one that has fallen silent has lost its place.
         gone = self.missing and now - self.heard.get(node, now) > FORGOTTEN
-        if first.instance != hello.instance and not gone:
+        if first.instance != hello.instance and not gone and node not in self.lost:
+            if self.may_return and now - self.knocked.setdefault(hello.instance, now) < FORGOTTEN:
+                # The other one may be dead, and that not known yet.
+                self.answer(route, Waiting((node,)))
+                return False
             reason = f"node {node} is here already, as process {first.pid} on {first.host}"
             self.answer(route, Refuse(reason))
             return False
@@ -100,14 +109,29 @@ def check_speech(roster: Roster, exchange: str) -> None:
             )
 
 
+@dataclass(frozen=True)
+class Start:
+    """How a run begins: in which view, and from which checkpoint, as (epoch, round)."""
+
+    view: View
+    begin: tuple[int, ...] = ()
+
+
+Choice = Callable[[Mapping[int, Hello]], Start]
+
+
 def bootstrap(
     roster: Roster,
     blueprint: Blueprint,
     timeout: float,
+    choose: Choice,
     waiting: Callable[[tuple[int, ...]], None],
     check: Callable[[], None],
-) -> None:
-    """Returns when all plans are sent. `waiting` hears who is missing; `check` may raise."""
+) -> Start:
+    """Returns when all plans are sent. `waiting` hears who is missing; `check` may raise.
+
+    `choose` says from what nodes have where the run begins: at its beginning, or where it was.
+    """
     deadline = time.monotonic() + timeout
     while roster.missing:
         waiting(roster.missing)
@@ -123,5 +147,20 @@ def bootstrap(
                 f"{name_all(set(lost))} did not come within {timeout:g} s", node=lost[0], round=0
             )
     check_speech(roster, blueprint.settings.noise_exchange)
-    for node in range(roster.nodes):
-        roster.send(node, blueprint.plan(node, roster.endpoints))
+    start = choose(roster.processes)
+    start = replace(start, view=replace(start.view, endpoints=roster.endpoints))
+    for node in start.view.members:
+        roster.send(node, blueprint.plan(node, start.view, start.begin))
+    return start
+
+
+def common_checkpoints(
+    have: Mapping[int, Hello], views: Mapping[int, tuple[int, ...]]
+) -> list[tuple[int, int]]:
+    """The epochs and rounds that all members of their views have checkpoints of, newest first."""
+    kept = {node: set(zip(h.epochs, h.rounds, strict=False)) for node, h in have.items()}
+    found = []
+    for epoch, members in views.items():
+        rounds = [{t for e, t in kept.get(node, ()) if e == epoch} for node in members]
+        found += [(epoch, round) for round in set.intersection(*rounds)]
+    return sorted(found, reverse=True)

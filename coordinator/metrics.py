@@ -41,12 +41,16 @@ GENEROUS = 4.0  # all sound runs that were measured, of 2 to 24 nodes, stayed be
 
 @dataclass
 class Collection:
-    """All reports of a run, by round and node."""
+    """All reports of a run, by round and node; `members` are those who are there to report."""
 
     nodes: int
+    members: set[int] = field(default_factory=set)
     reports: dict[int, dict[int, Metrics]] = field(default_factory=dict)
     history: list[Row] = field(default_factory=list)
     done: dict[int, Done] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.members = self.members or set(range(self.nodes))
 
     def add(self, node: int, metrics: Metrics) -> Row | None:
         """Takes a report in; returns the round's row when it was the last one missing."""
@@ -54,11 +58,14 @@ class Collection:
         if node in of_round:
             return None
         of_round[node] = metrics
-        if len(of_round) < self.nodes:
+        if not self.members <= set(of_round) or self._has_row(metrics.round):
             return None
-        row = combine(metrics.round, [of_round[i] for i in range(self.nodes)])
+        row = combine(metrics.round, [of_round[i] for i in sorted(self.members)])
         self.history.append(row)
         return row
+
+    def _has_row(self, round: int) -> bool:
+        return any(row.round == round for row in reversed(self.history))
 
 
 def check_metrics(metrics: Metrics) -> None:

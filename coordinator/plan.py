@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,7 @@ from lppa.models.sizes import Network
 from lppa.protocol.messages import Plan
 from lppa.protocol.seeds import derive
 from lppa.protocol.settings import Settings
-from lppa.protocol.view import Place, View
+from lppa.protocol.view import View
 
 
 @dataclass(frozen=True)
@@ -48,30 +47,20 @@ class Blueprint:
         text = json.dumps([*whole, self.W.tolist()], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def place(self, node: int) -> Place:
-        """Where one node stands in the graph."""
-        inputs = self.topology.in_neighbours(node)
-        return Place(
-            inputs=inputs,
-            weights=tuple(float(self.W[node, j]) for j in inputs),
-            own=float(self.W[node, node]),
-            outputs=self.topology.out_neighbours(node),
-        )
+    def plan(self, node: int, view: View, begin: tuple[int, ...] = ()) -> Plan:
+        """What one node is told: its own place in the graph and its own row of W, not others'.
 
-    def view(self, endpoints: Mapping[int, str] | None = None) -> View:
-        """The whole graph as the run begins with it, and where nodes said that they listen."""
-        nodes = tuple(range(self.nodes))
-        return View(0, 0, nodes, {i: self.place(i) for i in nodes}, endpoints or {})
-
-    def plan(self, node: int, endpoints: Mapping[int, str] | None = None) -> Plan:
-        """What one node is told: its own place in the graph and its own row of W, not others'."""
+        `begin` is the checkpoint to go on from, as (epoch, round).
+        """
         return Plan(
             name=self.name,
             nodes=self.nodes,
             settings=self.settings.to_dict(),
             run_seed=self.run_seed,
-            view=self.view(endpoints).told_to(node).content(),
+            view=view.told_to(node).content(),
             fingerprint=self.fingerprint(),
+            greeting=view.fingerprint(self.fingerprint()),
+            begin=begin,
         )
 
     def topology_record(self) -> dict[str, Any]:

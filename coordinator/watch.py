@@ -1,27 +1,62 @@
 """Follows a run after its bootstrap: collects reports, and finds out who failed and where.
 
-Training does not need it. It only listens, and ends the run for all when one node is lost.
+Training does not need it as long as nobody is lost. Then it ends the run for all, or leads the
+others into the next view of the graph, as was asked for.
 """
 
 from __future__ import annotations
 
 import logging
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import Protocol
 
 from lppa.coordinator.bootstrap import TICK, Roster
 from lppa.coordinator.figures import Row
+from lppa.coordinator.membership import Membership
 from lppa.coordinator.metrics import Collection, check_metrics, check_totals
 from lppa.protocol.codec import BadMessage
 from lppa.protocol.errors import RunFailed
-from lppa.protocol.messages import Done, Failed, Hello, Message, Metrics, Progress
+from lppa.protocol.messages import (
+    Done,
+    Entered,
+    Failed,
+    Halted,
+    Hello,
+    Late,
+    Message,
+    Metrics,
+    Progress,
+    Pulse,
+    Stop,
+    Waiting,
+)
 from lppa.protocol.names import name_all
+from lppa.protocol.settings import Settings
 from lppa.protocol.sockets import wait_for_any
 
 log = logging.getLogger("lppa.coordinator")
 
 GRACE = 1.0  # seconds in which others may still tell what they know about a failure
+PULSE_EVERY = 0.5
+# Seconds without a connection after which a node on this machine is gone: there it breaks only when
+# the process ends, and comes back at once if anything else cut it.
+UNREACHABLE = 2.0
+LATE = 5.0  # seconds after which people are told who is late
+
+
+class Heard(Protocol):
+    """What hears of a run while it goes on."""
+
+    def metrics(self, node: int, metrics: Metrics) -> None: ...
+
+    def row(self, row: Row) -> None: ...
+
+    def progress(self, rounds: dict[int, int], alive: int) -> None: ...
+
+    def say(self, text: str) -> None: ...
 
 
 class Watch:
@@ -30,81 +65,194 @@ class Watch:
     def __init__(
         self,
         roster: Roster,
+        membership: Membership,
+        collection: Collection,
+        settings: Settings,
         plan_again: Callable[[int], Message],
-        timeout: float,
         deaths: Callable[[], dict[int, str]],
+        heard: Heard,
+        warn: Callable[[str], None],
     ) -> None:
         self.roster = roster
+        self.membership = membership
+        self.collection = collection
+        self.timeout = settings.timeout
+        self.goes_on = settings.on_failure == "continue"
+        self.patience = settings.patience
         self.plan_again = plan_again
-        self.timeout = timeout
         self.deaths = deaths
-        self.collection = Collection(roster.nodes)
+        self.listener = heard
+        self.warn = warn
         self.rounds = dict.fromkeys(range(roster.nodes), 0)
         self.failures: dict[int, Failed] = {}
+        self.late: dict[int, tuple[int, float, float]] = {}
+        self.told_late: set[int] = set()
         self.heard = time.monotonic()
+        self.spoke: dict[int, float] = {}
         self.failed_at: float | None = None
+        self.pulsed = 0.0
+        self.reached: dict[int, float] = {}
+
+    def begin(self, round: int) -> None:
+        """The run begins after a round; what was heard before does not count."""
+        self.rounds = dict.fromkeys(self.rounds, round)
+        self.heard = time.monotonic()
 
     @property
     def outstanding(self) -> set[int]:
         """Nodes that have neither finished nor failed."""
-        return set(self.rounds) - set(self.collection.done) - set(self.failures)
+        return self.membership.members - set(self.collection.done) - set(self.failures)
 
-    def follow(
-        self,
-        metrics: Callable[[int, Metrics], None],
-        row: Callable[[Row], None],
-        progress: Callable[[dict[int, int], int], None],
-    ) -> None:
-        """Returns when all nodes are done; raises RunFailed when one is lost."""
-        while len(self.collection.done) < self.roster.nodes:
+    def follow(self) -> None:
+        """Returns when all members are done; raises RunFailed when the run cannot go on."""
+        while self.membership.active:
             wait_for_any([self.roster.inbox], TICK)
             while (arrival := self.roster.inbox.receive()) is not None:
                 envelope = self.roster.open(arrival)
                 if envelope is None:
                     continue
                 try:
-                    self._take(envelope.sender, envelope.message, metrics, row)
+                    self._take(envelope.sender, envelope.message)
                 except BadMessage as reason:
                     log.warning("dropped a message from node %d: %s", envelope.sender, reason)
-            progress(self.rounds, self.roster.nodes - len(self.failures))
+            members = self.membership.members
+            self.listener.progress(
+                {n: t for n, t in self.rounds.items() if n in members},
+                len(members) - len(self.failures),
+            )
+            self._pulse()
             self._look_for_failures()
+            for node, message in self.membership.due(time.monotonic()):
+                self.roster.send(node, message)
+            self.collection.members = set(self.membership.members)
 
-    def _take(
-        self,
-        node: int,
-        message: Message,
-        metrics: Callable[[int, Metrics], None],
-        row: Callable[[Row], None],
-    ) -> None:
-        self.heard = time.monotonic()
+    def _take(self, node: int, message: Message) -> None:
+        now = time.monotonic()
+        self.heard = self.spoke[node] = now
+        if isinstance(message, Hello):
+            self._greeted(node, now)
+            return
+        if node not in self.membership.members:
+            # It was given up, and must not blame others for what it no longer hears.
+            self.roster.send(node, Stop("the others went on without this node"))
+            return
         if isinstance(message, (Progress, Metrics, Done)):
             self.rounds[node] = max(self.rounds[node], message.round)
-        if isinstance(message, Hello):
-            # Its plan was lost on the way, or is still travelling: a second copy does no harm.
-            self.roster.send(node, self.plan_again(node))
-        elif isinstance(message, Metrics):
+            self.late.pop(node, None)
+        if isinstance(message, Metrics):
             check_metrics(message)
-            metrics(node, message)
+            self.listener.metrics(node, message)
             complete = self.collection.add(node, message)
             if complete is not None:
-                row(complete)
+                self.listener.row(complete)
         elif isinstance(message, Done):
             for name in ("seconds", "bytes"):
                 check_totals(message.values.get(name), name)
             self.collection.done[node] = message
+            self.membership.finished(node, now)
         elif isinstance(message, Failed):
             self.failures[node] = message
+        elif isinstance(message, Halted):
+            self.rounds[node] = max(self.rounds[node], message.done)
+            self.membership.halted(node, message.epoch, message.done, now)
+        elif isinstance(message, Entered):
+            self.membership.has_entered(node, message.epoch)
+        elif isinstance(message, Late):
+            self._hears_of_lateness(node, message, now)
+
+    def _greeted(self, node: int, now: float) -> None:
+        """A node that asks for its plan: it was lost on the way, or the node is back."""
+        if node not in self.membership.members:
+            if not self.goes_on:
+                return
+            self.roster.lost.discard(node)
+            self.failures.pop(node, None)
+            self.reached.pop(node, None)
+            self.listener.say(f"note: node {node} is back, and joins the others")
+            self.membership.come(node, now)
+        waiting = self.membership.phase == "halting" and node in self.membership.newcomers
+        # A second copy of the plan does no harm.
+        self.roster.send(node, Waiting((node,)) if waiting else self.plan_again(node))
+
+    def _hears_of_lateness(self, node: int, message: Late, now: float) -> None:
+        if len(message.seconds) != 1 or message.epoch != self.membership.view.epoch:
+            return
+        self.late[node] = (message.node, message.seconds[0], now)
+
+    def _pulse(self) -> None:
+        """Tells all that the coordinator is there, and finds out who is not."""
+        now = time.monotonic()
+        if now - self.pulsed < PULSE_EVERY:
+            return
+        self.pulsed = now
+        for node in self.outstanding & set(self.roster.routes):
+            if self.roster.send(node, Pulse(self.membership.view.epoch)):
+                self.reached[node] = now
+
+    def _unreachable(self, now: float) -> dict[int, str]:
+        """Nodes whose connection is gone for longer than a broken one takes to come back."""
+        gone = {}
+        for node in self.outstanding & set(self.reached):
+            near = self.roster.processes[node].host == socket.gethostname()
+            limit = UNREACHABLE if near else max(UNREACHABLE, self.timeout)
+            if now - self.reached[node] > limit:
+                gone[node] = "is gone: its connection has ended"
+        return gone
+
+    def _dead(self) -> dict[int, str]:
+        found = {**self._unreachable(time.monotonic()), **self.deaths()}
+        members = self.membership.members - set(self.collection.done)
+        return {node: why for node, why in found.items() if node in members}
 
     def _look_for_failures(self) -> None:
-        dead = {n: why for n, why in self.deaths().items() if n not in self.collection.done}
+        dead, now = self._dead(), time.monotonic()
+        if self.goes_on:
+            self._go_on_without(dead, now)
+            return
+        self._name_the_late(now)
         # Nodes have their own deadlines: they name who is lost, and should come first.
-        silent = time.monotonic() - self.heard > 2 * self.timeout + GRACE
+        silent = now - self.heard > 2 * self.timeout + GRACE
         if not self.failures and not dead and not silent:
             return
         if self.failed_at is None:
-            self.failed_at = time.monotonic()
-        if time.monotonic() - self.failed_at > GRACE or silent or not self.outstanding - set(dead):
+            self.failed_at = now
+        if now - self.failed_at > GRACE or silent or not self.outstanding - set(dead):
             raise find_culprit(self.failures, dead, self.rounds, self.outstanding, self.timeout)
+
+    def _go_on_without(self, dead: dict[int, str], now: float) -> None:
+        """Takes out of the graph who is dead, has given up, or keeps the others waiting."""
+        lost = dict(dead)
+        for node, failed in self.failures.items():
+            if node in self.membership.members:
+                lost.setdefault(node, f"failed in round {failed.round}: {failed.reason}")
+        for node, waited in self._name_the_late(now).items():
+            if self.patience is not None and waited > self.patience:
+                lost.setdefault(node, f"kept the others waiting for {waited:.0f} s")
+        for node, why in sorted(lost.items()):
+            self.warn(
+                f"node {node} {why} (round {self.rounds[node]}); the others went on without it"
+            )
+            if node in self.roster.routes:
+                self.roster.send(node, Stop(f"the others went on without this node: it {why}"))
+            self.roster.lost.add(node)
+            self.late = {n: about for n, about in self.late.items() if n != node}
+            self.membership.lose(node, why, now)
+
+    def _name_the_late(self, now: float) -> dict[int, float]:
+        """Who keeps others waiting although nobody keeps it waiting, and for how long."""
+        fresh = {n: about for n, about in self.late.items() if now - about[2] < 3.0}
+        waits: dict[int, float] = {}
+        for whom, seconds, _ in fresh.values():
+            if whom not in fresh and whom in self.outstanding:
+                waits[whom] = max(waits.get(whom, 0.0), seconds)
+        for node, seconds in waits.items():
+            if seconds > LATE and node not in self.told_late:
+                self.told_late.add(node)
+                self.listener.say(
+                    f"note: node {node} is late: others have waited {seconds:.0f} s for it"
+                )
+        self.told_late &= set(waits)
+        return waits
 
 
 def find_culprit(

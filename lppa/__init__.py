@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from lppa.api import audit, load, run
+    from lppa.api import audit, load, resume, run
     from lppa.finished import History, Run
     from lppa.models.problem import Problem
     from lppa.node.rules import rule
@@ -35,6 +35,7 @@ __all__ = [
     "WrongUse",
     "audit",
     "load",
+    "resume",
     "rule",
     "run",
 ]
@@ -44,7 +45,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'lppa' has no attribute {name!r}")
     module: ModuleType
-    if name in ("audit", "load", "run"):
+    if name in ("audit", "load", "resume", "run"):
         from lppa import api
 
         module = api

@@ -6,12 +6,14 @@ where it is needed and not before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lppa.auditing.assemble import case_of
 from lppa.auditing.document import audit as audited
+from lppa.coordinator.figures import Summary
 from lppa.finished import Run, load
 from lppa.own_code import OwnCode, brought_rule, find, register
 from lppa.protocol.errors import RunFailed, WrongUse
@@ -20,7 +22,8 @@ from lppa.running.display import Silent, choose_display
 from lppa.running.facts import look
 from lppa.running.launch import stop_fork_server
 from lppa.running.listener import Listener, Listeners
-from lppa.running.naming import new_folder
+from lppa.running.naming import find_run, new_folder
+from lppa.running.past import read_past
 from lppa.running.prepare import choose_noise, make_blueprint
 from lppa.running.run import run_local
 
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from lppa.auditing.findings import AuditDocument
     from lppa.own_code import Brought
 
-__all__ = ["audit", "load", "run"]
+__all__ = ["audit", "load", "resume", "run"]
 
 
 def run(
@@ -64,10 +67,53 @@ def run(
     for attacker in attackers:
         if not 0 <= attacker < nodes:
             raise WrongUse(f"there is no node {attacker} in a run of {nodes}")
-    shown = Silent() if quiet else choose_display(told.rounds + told.finish, quiet=False)
-    heard = shown if listener is None else Listeners(shown, listener)
+    heard = _heard(told, listener, quiet)
+    call = partial(run_local, blueprint, folder, heard, secure, attackers, tensorboard, code)
+    return _ended(call, folder, code)
+
+
+def resume(
+    run: str | Path,
+    problem: Brought | str | None = None,
+    *,
+    rule: type | None = None,
+    listener: Listener | None = None,
+    quiet: bool = True,
+) -> Run:
+    """Goes on with a run on this machine that was broken off, and waits for it.
+
+    `run` is its directory or its name below runs/, as for `load`. It ends as it would have ended,
+    to the bit. A problem or a rule of its own has to be given again.
+    """
+    past = read_past(find_run(str(run)))
+    settings = past.blueprint.settings
+    own = find(problem, "problem") if isinstance(problem, str) else problem
+    if rule is not None:
+        register(rule)
+    code = None if own is None and rule is None else OwnCode(own, rule)
+    heard = _heard(settings, listener, quiet)
+    call = partial(
+        run_local,
+        past.blueprint,
+        past.folder,
+        heard,
+        attackers=past.attackers,
+        code=code,
+        past=past,
+    )
+    return _ended(call, past.folder, code)
+
+
+def _heard(settings: Settings, listener: Listener | None, quiet: bool) -> Listener:
+    """What hears of a run."""
+    shown = Silent() if quiet else choose_display(settings.rounds + settings.finish, quiet=False)
+    return shown if listener is None else Listeners(shown, listener)
+
+
+def _ended(call: Callable[[], Summary], folder: Path, code: OwnCode | None) -> Run:
+    """A run that has come to its end."""
     try:
-        summary = run_local(blueprint, folder, heard, secure, attackers, tensorboard, code)
+        summary = call()
     finally:
         stop_fork_server()
     if not summary.ended:

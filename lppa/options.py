@@ -43,6 +43,12 @@ peers_option = click.option(
 name_option = click.option(
     "--name", help="The run's name: its directory is runs/NAME. Instead of --out."
 )
+resume_option = click.option(
+    "--resume",
+    metavar="RUN",
+    shell_complete=complete_run,
+    help="Go on with a run that was broken off, from its checkpoints; its settings stay.",
+)
 tensorboard_option = click.option(
     "--tensorboard", is_flag=True, help="Write event files for TensorBoard too."
 )
@@ -51,6 +57,19 @@ run_argument = click.argument("run", metavar="RUN", shell_complete=complete_run)
 runs_argument = click.argument(
     "runs", metavar="RUN...", nargs=-1, required=True, shell_complete=complete_run
 )
+
+
+ALWAYS = ("as_json", "quiet", "verbose", "tensorboard", "problem", "rule", "secure", "chaos")
+
+
+def refuse_others(*taken: str) -> None:
+    """A run that goes on has its settings already: refuses those that were typed."""
+    context = click.get_current_context()
+    for name in context.params:
+        typed = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if typed and name not in (*taken, *ALWAYS):
+            option = name.replace("_", "-")
+            raise WrongUse(f"--resume goes on with a run as it is: leave --{option} out")
 
 
 def json_option(help: str = "Print one JSON document.") -> Callable[[FC], FC]:

@@ -1,6 +1,6 @@
 """The round loop of Algorithm 1, for one client, and nothing else.
 
-    start   x ← the update's vectors at θ^0
+    start   x ← the update's vectors at θ^0, or as they were when the client was last here
     round   x ← x + noise;  send x;  x ← update(x, Σ_j w_ij x_j)
 
 Who the neighbours are, how vectors go on (`updates`), how a gradient is made and what noise enters
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from lppa.node.learner import Learner
 from lppa.node.neighbours import Neighbours
-from lppa.node.state import ClientState
+from lppa.node.state import ClientState, Newcomer
 from lppa.node.updates import Local, Update, Vectors
 
 if TYPE_CHECKING:
@@ -45,33 +45,57 @@ def aggregate(
     rounds: int,
     finish: int = 0,
     adapt_first: bool = False,
+    begin: ClientState | Newcomer | None = None,
 ) -> Generator[ClientState, None, None]:
     """Yields the client's state after each round.
 
-    Sums run in the order of the senders, so that the same seeds give the same bits whatever the
-    network does.
+    It goes on from the state that it is given; a newcomer begins where its neighbours are. Sums run
+    in the order of the senders, so that the same seeds give the same bits whatever the network
+    does.
     """
-    taken = 0
+    first, taken = (0, 0) if begin is None else (begin.t, begin.steps)
 
     def gradient(x: Tensor, c: Tensor, t: int) -> Tensor:
         nonlocal taken
-        g = mean_gradient(learner, x, c, steps, steps.lam(t), taken)
+        g = mean_gradient(learner, x, c, steps, steps.lam(max(t, first)), taken)
         taken += steps.count
         return g
 
     local = Local(gradient, lambda t: steps.count * steps.lam(t), adapt_first)
-    x = update.start(learner.start(), local)
-    for t in range(rounds):
+    if isinstance(begin, ClientState) and begin.epoch == neighbours.epoch:
+        x = begin.vectors
+    else:
+        # In a new view of the graph a client keeps its model, and begins anew what it tracks: what
+        # a lost client had added to the sums is gone with that.
+        x = update.start(starting_point(begin, neighbours, learner, inject), local)
+    for t in range(first, rounds):
         x = {**x, update.noised: inject(x[update.noised], t)}
         mixed = mix(neighbours.exchange(t, {name: x[name] for name in update.travels}))
         x = update.combine(x, mixed, t, local)
         yield ClientState(neighbours.epoch, t + 1, taken, x, inject.secrets)
-    for t in range(rounds, rounds + finish):
+    for t in range(max(first, rounds), rounds + finish):
         if update.noised == "theta" and t == rounds:
             # What the last round added to θ has not been sent yet, and not been hidden.
             x = {**x, "theta": inject(x["theta"], t)}
         x = {**x, **mix(neighbours.exchange(t, {"theta": x["theta"]}))}
         yield ClientState(neighbours.epoch, t + 1, taken, x, inject.secrets)
+
+
+def starting_point(
+    begin: ClientState | Newcomer | None,
+    neighbours: Neighbours,
+    learner: Learner,
+    inject: Injection,
+) -> Tensor:
+    """θ to begin with: one's own, the mean of one's hosts', or the learner's."""
+    if isinstance(begin, ClientState):
+        return begin.theta
+    if begin is None or not begin.hosts:
+        return learner.start()
+    # Noise first: hosts wait for this client's before they send what it waits for.
+    inject.prepare(begin.t)
+    models = neighbours.look(begin.t, begin.hosts)
+    return mix((1.0 / len(models), {"theta": model}) for model in models)["theta"]
 
 
 def mean_gradient(

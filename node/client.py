@@ -1,122 +1,222 @@
 """One client from start to end: joins the run, trains, reports, and keeps its results.
 
-The mathematics is in `algorithm`; this module puts its parts together from a plan.
+Puts the parts together from a plan, and again whenever the graph changes. The mathematics is in
+`algorithm`, training with all that goes beside it in `training`.
 """
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 import torch
 
 from lppa.models.problem import Problem
-from lppa.node.algorithm import LocalSteps, aggregate
 from lppa.node.blame import blame
+from lppa.node.checkpoint import Checkpoint, checkpoints_folder, usable
 from lppa.node.device import choose_device
-from lppa.node.evaluation import Evaluation
-from lppa.node.expansion import Expander
-from lppa.node.join import join
-from lppa.node.learner import DataLearner, Learner, make_learner
-from lppa.node.log import LogWriter, log_path
-from lppa.node.neighbours import Neighbours
-from lppa.node.noise import Injection, NoiseSource, make_noise, own
-from lppa.node.record import Record
-from lppa.node.rules import Rule, find_rule
-from lppa.node.sketch import Sketch
-from lppa.node.state import ClientState
-from lppa.node.stopwatch import Stopwatch
+from lppa.node.join import await_view, join
+from lppa.node.learner import make_learner
+from lppa.node.log import LogWriter, keep_before, log_path
+from lppa.node.rules import find_rule
+from lppa.node.training import Report, Task, Training
 from lppa.node.updates import Update
 from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR, encode
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
-from lppa.protocol.links import Links, Neighbourhood, Stopped
-from lppa.protocol.messages import Done, Failed, Message, Plan, Progress
+from lppa.protocol.links import Neighbourhood, Stopped, Tap, ViewEnds
+from lppa.protocol.messages import Entered, Failed, Late, Message, Plan
 from lppa.protocol.network import NetworkLinks
 from lppa.protocol.settings import OWN, Settings, make_settings
-from lppa.protocol.sockets import FAREWELL, Wire
+from lppa.protocol.sockets import FAREWELL, Inbox, Outbox, Wire
 from lppa.protocol.view import View, read_view
 
 log = logging.getLogger("lppa.node")
 
-Report = Callable[[Message], None]
-PROGRESS_EVERY = 0.2
 
+@dataclass(frozen=True)
+class Means:
+    """What a node is started with, beside its address book.
 
-def run_node(
-    book: AddressBook,
-    me: int,
-    secret: str | None,
-    out: Path | None,
-    timeout: float,
-    data_dir: Path | None = None,
-    record: bool = False,
-    problem: Problem | None = None,
-) -> Path:
-    """Takes part in a run as node `me`; returns the run's directory, or raises LppaError.
-
-    With `record` it keeps all that it sends and receives, for attacks. `problem` is what this node
-    learns where the run has a problem of its own: code never comes from the coordinator.
+    With `record` it keeps all that it sends and receives, for attacks; with `resume` it goes on
+    from its checkpoints in `out`. `problem` is what it learns where the run has a problem of its
+    own: code never comes from the coordinator. `at_round` is called between rounds.
     """
+
+    out: Path | None = None
+    timeout: float = 30.0
+    data_dir: Path | None = None
+    record: bool = False
+    resume: bool = False
+    problem: Problem | None = None
+    at_round: Callable[[int], None] | None = None
+
+
+def run_node(book: AddressBook, me: int, secret: str | None, means: Means) -> Path:
+    """Takes part in a run as node `me`; returns the run's directory, or raises LppaError."""
     torch.set_num_threads(1)
+    found = usable(checkpoints_folder(own_folder(means.out, me))) if means.resume else {}
     wire = Wire(book, me, secret)
     linger = FAREWELL
     try:
         inbox = wire.inbox()
-        coordinator = wire.outbox(COORDINATOR, timeout)
+        coordinator = wire.outbox(COORDINATOR, means.timeout)
         endpoint = inbox.endpoint if inbox.endpoint != book.node(me).endpoint else ""
-        plan = join(wire, coordinator, timeout, endpoint)
+        plan = join(wire, coordinator, means.timeout, endpoint, tuple(found))
 
         def report(message: Message) -> None:
             # Never waits: training does not depend on the coordinator.
             coordinator.send(encode(message, book.run, me), wait=False)
 
         with reported_failures(report) as at:
-            settings = make_settings(
-                plan.settings, {"data_dir": None if data_dir is None else str(data_dir)}
-            )
-            device = torch.device(choose_device(settings.device, me, torch.cuda.device_count()))
-            view = read_view(plan.view)
-            rule = find_rule(settings.rule)
-            if settings.dataset.startswith(OWN) and problem is None:
-                raise WrongUse(
-                    f"this run learns {settings.dataset}, a problem of its own, which has to be "
-                    "given to every node: lppa-node --problem FILE.py:NAME"
-                )
-            learner = make_learner(settings, me, plan.nodes, plan.run_seed, device, problem)
-            near = around(view, me, settings, rule.update(), learner.size)
-            links = NetworkLinks(near, wire, inbox, coordinator, view.endpoints)
-            run_folder = out or Path("runs") / plan.name
-            log_file = log_path(run_folder, me) if record else None
-            # From the first message on: a quick neighbour's noise comes before the handshake ends.
-            with recording(links, log_file, book.run, plan):
-                links.handshake(plan.fingerprint)
-                folder = run_folder / "nodes" / str(me)
-                row = view.places[me].row(me)
-                clock = Stopwatch()
-                neighbours = Neighbours(links, row, device, clock)
-                train(settings, rule, learner, neighbours, plan.run_seed, folder, report, at)
-            linger = settings.timeout
+            run_folder = means.out or Path("runs") / plan.name
+            task = make_task(plan, me, own_folder(run_folder, me), means, report, at)
+            since = find_checkpoint(found, plan)
+            training = Training(task, since)
+            try:
+                log_file = log_path(run_folder, me) if means.record else None
+                with recorder(log_file, book.run, me, plan, since) as tap:
+                    Seat(wire, inbox, coordinator, plan, training, tap).stay()
+                    linger = task.settings.timeout
+                    training.finish()
+            finally:
+                training.close()
         return run_folder
     finally:
         wire.close(linger)
 
 
+class Seat:
+    """A client's place in the graph, from view to view."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        inbox: Inbox,
+        coordinator: Outbox,
+        plan: Plan,
+        training: Training,
+        tap: Tap | None,
+    ) -> None:
+        self.wire = wire
+        self.inbox = inbox
+        self.coordinator = coordinator
+        self.plan = plan
+        self.training = training
+        self.tap = tap
+
+    def stay(self) -> None:
+        """Trains to the end, through all changes of the graph."""
+        task, me = self.training.task, self.wire.me
+        view, fingerprint = read_view(self.plan.view), self.plan.greeting
+        last = task.settings.rounds + task.settings.finish
+        # Where a view begins at the end, everybody keeps what it has.
+        while view.first_round < last:
+            try:
+                self._train(view, fingerprint)
+                return
+            except ViewEnds as end:
+                log.info("the graph changes after round %d", self.training.round)
+                done = -1 if self.training.state is None else self.training.state.t
+                given = await_view(
+                    self.wire, self.coordinator, end.epoch, done, task.settings.timeout
+                )
+                view, fingerprint = read_view(given.view), given.fingerprint
+                if me not in view.places:
+                    raise RunFailed(f"the next view has no place for node {me}") from None
+
+    def _train(self, view: View, fingerprint: str) -> None:
+        task, me = self.training.task, self.wire.me
+        near = around(view, me, task.settings, task.rule.update(), task.learner.size)
+        links = NetworkLinks(near, self.wire, self.inbox, self.coordinator, view.endpoints)
+        links.tap = self.tap
+        links.on_wait = lambda t, node, waited: task.report(Late(view.epoch, t, node, (waited,)))
+        try:
+            # Recorded from the first message on: a quick neighbour's noise comes before the
+            # handshake ends.
+            links.handshake(fingerprint)
+            task.report(Entered(view.epoch))
+            self.training.run(links, view)
+        except ViewEnds:
+            links.close()
+            raise
+
+
+def own_folder(run: Path | None, me: int) -> Path:
+    """Where a node keeps what is its own in a run's directory."""
+    return (run or Path()) / "nodes" / str(me)
+
+
+def make_task(
+    plan: Plan, me: int, folder: Path, means: Means, report: Report, at: reported_failures
+) -> Task:
+    """What a plan asks of this node; what it cannot do is refused."""
+    data_dir = None if means.data_dir is None else str(means.data_dir)
+    settings = make_settings(plan.settings, {"data_dir": data_dir})
+    device = torch.device(choose_device(settings.device, me, torch.cuda.device_count()))
+    rule = find_rule(settings.rule)
+    if settings.dataset.startswith(OWN) and means.problem is None:
+        raise WrongUse(
+            f"this run learns {settings.dataset}, a problem of its own, which has to be "
+            "given to every node: lppa-node --problem FILE.py:NAME"
+        )
+    learner = make_learner(settings, me, plan.nodes, plan.run_seed, device, means.problem)
+
+    def at_round(t: int) -> None:
+        at.round = t
+        if means.at_round is not None:
+            means.at_round(t)
+
+    return Task(
+        settings,
+        rule,
+        learner,
+        device,
+        plan.run_seed,
+        plan.nodes,
+        plan.fingerprint,
+        folder,
+        report,
+        at_round,
+    )
+
+
+def find_checkpoint(found: Mapping[tuple[int, int], Checkpoint], plan: Plan) -> Checkpoint | None:
+    """The checkpoint that the plan names, None where the run begins at its beginning."""
+    if not plan.begin:
+        return None
+    epoch, round = plan.begin
+    if (epoch, round) not in found:
+        raise RunFailed(f"this node has no checkpoint of round {round} in epoch {epoch}")
+    checkpoint = found[epoch, round]
+    if checkpoint.plan != plan.fingerprint:
+        raise RunFailed(
+            f"the checkpoint of round {round} belongs to another run, or to other settings"
+        )
+    return checkpoint
+
+
 @contextmanager
-def recording(links: Links, path: Path | None, run: str, plan: Plan) -> Iterator[None]:
+def recorder(
+    path: Path | None, run: str, me: int, plan: Plan, since: Checkpoint | None
+) -> Iterator[Tap | None]:
     """An attacker follows the protocol like anyone else; it only keeps what passes."""
     if path is None:
-        yield
+        yield None
         return
     log.info("recording what this node sends and receives to %s", path)
-    writer = LogWriter(path, run, links.around.me, plan)
-    links.tap = writer
+    if since is not None and path.exists():
+        keep_before(path, since.state.t)
+        writer = LogWriter(path, run, me)
+    else:
+        path.unlink(missing_ok=since is not None)
+        writer = LogWriter(path, run, me, plan)
     try:
-        yield
+        yield writer
     finally:
         writer.close()
 
@@ -175,92 +275,5 @@ def around(view: View, me: int, settings: Settings, update: Update, size: int) -
         latency=settings.latency,
         epoch=view.epoch,
         vectors=vectors,
+        waits_on=settings.on_failure == "continue",
     )
-
-
-def train(
-    settings: Settings,
-    rule: Rule,
-    learner: Learner,
-    neighbours: Neighbours,
-    run_seed: int,
-    folder: Path,
-    report: Report,
-    at: reported_failures,
-) -> None:
-    """Runs Algorithm 1 over the links, evaluating and reporting on the way."""
-    record, links, me = Record(folder), neighbours.links, neighbours.me
-    try:
-        log.info("node %d: %d parameters on %s", me, learner.size, neighbours.device)
-        if settings.seed is not None and rule.noise != "none":
-            log.warning("the noise is predictable: it is drawn from --seed %d", settings.seed)
-        if settings.reveal_batches and isinstance(learner, DataLearner):
-            log.warning("the batches of this node are written to %s", folder)
-            learner.on_batch = record.batch
-        inject = make_injection(settings, rule.noise, learner.size, neighbours)
-        steps = settings.local_steps
-        loop = aggregate(
-            rule.update(),
-            neighbours,
-            learner,
-            inject,
-            LocalSteps(
-                learner.steps_per_epoch if steps == "epoch" else int(steps),
-                settings.step,
-                settings.momentum,
-            ),
-            settings.rounds,
-            settings.finish,
-            settings.mixing == "adapt-then-combine",
-        )
-        watch = Evaluation(settings, learner, inject, neighbours, Sketch(learner.size, run_seed))
-        final = follow(loop, watch, record, report, at)
-        record.tensors("state.pt", dict(final.vectors))
-        seconds = neighbours.clock.split()
-        report(Done(final.t, {"seconds": seconds, "bytes": dict(links.sent)}))
-        log.info("done after round %d", final.t)
-    finally:
-        record.close()
-
-
-def make_injection(settings: Settings, noise: str, size: int, neighbours: Neighbours) -> Injection:
-    """The noise that the settings ask for."""
-
-    def source(beta: float, label: str) -> NoiseSource:
-        return NoiseSource(
-            Expander(settings.noise, beta, size),
-            getattr(torch, settings.dtype),
-            neighbours.device,
-            neighbours.me,
-            settings.seed,
-            label,
-            neighbours.epoch,
-        )
-
-    shared, alone = source(float(settings.beta), "edge"), source(settings.beta_own, "own")
-    draw = make_noise(noise, settings.noise_exchange, shared, neighbours)
-    # Independent noise on top is of the kind that dp adds, on a scale of its own.
-    on_top = own(alone, neighbours) if settings.beta_own else None
-    return Injection(draw, settings.noisy, on_top, (shared, alone))
-
-
-def follow(
-    loop: Iterator[ClientState],
-    watch: Evaluation,
-    record: Record,
-    report: Report,
-    at: reported_failures,
-) -> ClientState:
-    """Drives the round loop to its end; evaluates each model right after it was combined."""
-    reported = 0.0
-    for now in loop:
-        at.round = now.t
-        if watch.due(now.t):
-            metrics = watch(now)
-            record.metrics({"node": watch.links.around.me, "round": now.t, **metrics.values})
-            report(metrics)
-        elif time.monotonic() - reported > PROGRESS_EVERY:
-            reported = time.monotonic()
-            report(Progress(now.t))
-    record.tensors("model.pt", watch.learner.weights(now.theta))
-    return now

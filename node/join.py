@@ -1,4 +1,7 @@
-"""How a node finds its place: it says hello to the coordinator until it is handed its plan."""
+"""How a node finds its place: it says hello to the coordinator until it is handed its plan.
+
+And how it finds its next place, when the graph changes.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,22 @@ import logging
 import os
 import socket
 import time
+from collections.abc import Sequence
 
 from lppa.protocol.codec import COORDINATOR, BadMessage, Frame, WrongRun, decode, encode
 from lppa.protocol.errors import RunFailed, WrongUse
 from lppa.protocol.links import Stopped
-from lppa.protocol.messages import Hello, Message, Plan, Refuse, Stop, Waiting
+from lppa.protocol.messages import (
+    Halt,
+    Halted,
+    Hello,
+    Message,
+    NextView,
+    Plan,
+    Refuse,
+    Stop,
+    Waiting,
+)
 from lppa.protocol.names import name_all
 from lppa.protocol.settings import NOISE_EXCHANGES
 from lppa.protocol.sockets import Outbox, Wire, wait_for_any
@@ -20,13 +34,28 @@ log = logging.getLogger("lppa.join")
 HELLO_EVERY = 1.0
 
 
-def join(wire: Wire, coordinator: Outbox, timeout: float, endpoint: str = "") -> Plan:
+def join(
+    wire: Wire,
+    coordinator: Outbox,
+    timeout: float,
+    endpoint: str = "",
+    checkpoints: Sequence[tuple[int, int]] = (),
+) -> Plan:
     """Waits for the plan; gives up when the coordinator has been silent for `timeout` seconds.
 
-    `endpoint` is where this node listens.
+    `endpoint` is where this node listens, `checkpoints` the epochs and rounds that it could go on
+    from.
     """
     where = wire.book.coordinator.endpoint
-    hello = Hello(wire.instance, socket.gethostname(), os.getpid(), NOISE_EXCHANGES, endpoint)
+    hello = Hello(
+        wire.instance,
+        socket.gethostname(),
+        os.getpid(),
+        NOISE_EXCHANGES,
+        endpoint,
+        tuple(epoch for epoch, _ in checkpoints),
+        tuple(round for _, round in checkpoints),
+    )
     heard = time.monotonic()
     missing: tuple[int, ...] = ()
     greeted = 0.0
@@ -62,6 +91,37 @@ def join(wire: Wire, coordinator: Outbox, timeout: float, endpoint: str = "") ->
         if isinstance(message, Waiting) and message.missing != missing:
             missing = message.missing
             log.info("waiting for %s", name_all(set(missing)))
+
+
+def await_view(wire: Wire, coordinator: Outbox, epoch: int, done: int, timeout: float) -> NextView:
+    """Waits for the graph of an epoch, or of a later one if that changes again meanwhile.
+
+    `done` is the last round that this node has done, −1 if it has no model yet.
+    """
+    said, heard = 0.0, time.monotonic()
+    while True:
+        now = time.monotonic()
+        if now - heard > timeout:
+            raise RunFailed(f"the coordinator did not say how to go on for {timeout:g} s")
+        if now - said >= HELLO_EVERY:
+            coordinator.send(encode(Halted(epoch, done), wire.book.run, wire.me), wait=False)
+            said = now
+        wait_for_any([coordinator], HELLO_EVERY)
+        frames = coordinator.receive()
+        message = (
+            None
+            if frames is None
+            else _answer(frames, wire.book.run, wire.book.coordinator.endpoint)
+        )
+        if message is None:
+            continue
+        heard = time.monotonic()
+        if isinstance(message, Stop):
+            raise Stopped(message.reason)
+        if isinstance(message, Halt) and message.epoch > epoch:
+            epoch, said = message.epoch, 0.0
+        if isinstance(message, NextView) and message.epoch == epoch:
+            return message
 
 
 def _answer(frames: list[Frame], run: str, where: str) -> Message | None:

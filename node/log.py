@@ -36,15 +36,19 @@ class Entry:
 
 
 class LogWriter:
-    """Writes a log while a node runs; call it with each message as it passes."""
+    """Writes a log while a node runs; call it with each message as it passes.
 
-    def __init__(self, path: Path, run: str, me: int, plan: Plan) -> None:
+    Without a plan it goes on with a log that has one.
+    """
+
+    def __init__(self, path: Path, run: str, me: int, plan: Plan | None = None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.file = path.open("xb")
+        self.file = path.open("ab" if plan is None else "xb")
         self.run = run
         self.me = me
         self._last: Message | None = None
-        self("in", -1, plan)
+        if plan is not None:
+            self("in", -1, plan)
 
     def __call__(self, direction: str, peer: int, message: Message) -> None:
         # The same state goes to every out-neighbour; one copy is enough. Noise differs for each.
@@ -65,6 +69,21 @@ class LogWriter:
     def close(self) -> None:
         """Ends the log."""
         self.file.close()
+
+
+def keep_before(path: Path, round: int) -> None:
+    """Drops what belongs to a later round than a run goes on from: it will pass again."""
+    fresh = path.with_suffix(".new")
+    with fresh.open("wb") as file:
+        whole, place = memoryview(path.read_bytes()), 0
+        while (record := _record(whole, place)) is not None:
+            frames, after = record
+            about = msgpack.unpackb(frames[0])
+            message = decode(frames[1:], about["run"]).message
+            if isinstance(message, Plan) or getattr(message, "round", 0) < round:
+                file.write(whole[place:after])
+            place = after
+    fresh.replace(path)
 
 
 def read_log(path: Path) -> Iterator[Entry]:

@@ -6,7 +6,7 @@ times the waiting. Knows neither sockets nor mathematics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -33,6 +33,13 @@ class Neighbours:
         self.outputs = links.around.outputs
         self.device = device
         self.clock = clock
+        self._looked: dict[int, dict[str, np.ndarray]] = {}
+
+    def look(self, t: int, senders: Sequence[int]) -> list[Tensor]:
+        """The θ that some senders send in round t, before this client sends anything itself."""
+        with self.clock("exchange"):
+            self._looked = {j: self.links.receive(State, t, j).vectors for j in senders}
+        return [from_wire(vectors["theta"], self.device) for vectors in self._looked.values()]
 
     def exchange(
         self, t: int, vectors: Mapping[str, Tensor]
@@ -50,7 +57,9 @@ class Neighbours:
                 yield weight, vectors
                 continue
             with self.clock("exchange"):
-                arrived = self.links.receive(State, t, sender).vectors
+                arrived = self._looked.pop(sender, None)
+                if arrived is None:
+                    arrived = self.links.receive(State, t, sender).vectors
                 state = {name: from_wire(arrived[name], self.device) for name in vectors}
             yield weight, state
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -88,13 +88,21 @@ def difference(source: NoiseSource, neighbours: Neighbours) -> Draw:
 
 
 class SeededDifference:
-    """The same noise difference, expanded at both ends from seeds that are sent once."""
+    """The same noise difference, expanded at both ends from seeds that are sent once.
 
-    def __init__(self, source: NoiseSource, neighbours: Neighbours) -> None:
+    `told` are the seeds that senders have told already, for a client that goes on.
+    """
+
+    def __init__(
+        self,
+        source: NoiseSource,
+        neighbours: Neighbours,
+        told: Mapping[int, bytes] | None = None,
+    ) -> None:
         self.source = source
         self.neighbours = neighbours
-        self.terms: list[tuple[int, bytes]] = []
-        self.told: dict[int, bytes] = {}
+        self.told: dict[int, bytes] = dict(told or {})
+        self.terms = self._terms() if self.told else []
 
     def __call__(self, t: int) -> Tensor:
         if not self.terms:
@@ -116,7 +124,11 @@ class SeededDifference:
                     round=t,
                 )
         self.told = {sender: seed for sender, (seed, _) in received.items()}
-        return [(1, seed) for seed in sent.values()] + [(-1, seed) for seed in self.told.values()]
+        return self._terms()
+
+    def _terms(self) -> list[tuple[int, bytes]]:
+        sent = [(1, self.source.seed_of(receiver)) for receiver in self.neighbours.outputs]
+        return sent + [(-1, seed) for seed in self.told.values()]
 
 
 NOISES: dict[str, Callable[[NoiseSource, Neighbours], Draw]] = {
@@ -126,10 +138,16 @@ NOISES: dict[str, Callable[[NoiseSource, Neighbours], Draw]] = {
 }
 
 
-def make_noise(name: str, exchange: str, source: NoiseSource, neighbours: Neighbours) -> Draw:
+def make_noise(
+    name: str,
+    exchange: str,
+    source: NoiseSource,
+    neighbours: Neighbours,
+    told: Mapping[int, bytes] | None = None,
+) -> Draw:
     """Noise by name; how it is exchanged matters only to the one that is."""
     if name == "difference" and exchange == "seed":
-        return SeededDifference(source, neighbours)
+        return SeededDifference(source, neighbours, told)
     return NOISES[name](source, neighbours)
 
 
@@ -152,19 +170,29 @@ class Injection:
         self.on_top = on_top
         self.sources = sources
         self.norm = 0.0
+        self._prepared: tuple[int, Tensor | None] | None = None
 
     def __call__(self, vector: Tensor, t: int) -> Tensor:
         """The vector with this round's noise. It enters the state, not only what is sent."""
         if not self.due(t):
             return vector
-        noise = self.draw(t)
-        extra = None if self.on_top is None else self.on_top(t)
-        if extra is not None:
-            noise = extra if noise is None else noise + extra
+        self.prepare(t)
+        noise = self._prepared[1] if self._prepared else None
+        self._prepared = None
         if noise is None:
             return vector
         self.norm = float(noise.double().norm())
         return vector + noise
+
+    def prepare(self, t: int) -> None:
+        """Makes the noise of a round before it is needed, with all that neighbours must say."""
+        if self._prepared is not None and self._prepared[0] == t:
+            return
+        noise = self.draw(t)
+        extra = None if self.on_top is None else self.on_top(t)
+        if extra is not None:
+            noise = extra if noise is None else noise + extra
+        self._prepared = (t, noise)
 
     @property
     def secrets(self) -> NoiseSecrets:

@@ -5,32 +5,56 @@ Written whether or not a coordinator listens; sending things is not done here.
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.files import write_atomically
+from lppa.protocol.files import keep_lines, write_atomically
 
 
 class Record:
-    """The folder of one node in the run's directory."""
+    """The folder of one node in the run's directory.
 
-    def __init__(self, folder: Path) -> None:
-        if (folder / "metrics.jsonl").exists():
-            raise WrongUse(f"{folder} has the results of a run already; choose another --out")
+    One that `goes_on` from a round and a number of gradient steps keeps what was written until
+    then, and drops the rest: it will be written again.
+    """
+
+    def __init__(self, folder: Path, goes_on: tuple[int, int] | None = None) -> None:
+        metrics = folder / "metrics.jsonl"
+        if metrics.exists() and goes_on is None:
+            raise WrongUse(
+                f"{folder} has the results of a run already; choose another --out, "
+                "or go on with it: --resume"
+            )
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self.metrics_file = (folder / "metrics.jsonl").open("w", encoding="utf-8")
-        self.handler = logging.FileHandler(folder / "node.log", mode="w", encoding="utf-8")
+        self.handler = logging.FileHandler(folder / "node.log", mode="a", encoding="utf-8")
+        self._alone()
+        if goes_on is not None:
+            round, steps = goes_on
+            keep_lines(metrics, lambda number, line: json.loads(line)["round"] <= round)
+            keep_lines(folder / "batches.jsonl", lambda number, line: number < steps)
+        self.metrics_file = metrics.open("a", encoding="utf-8")
         self.handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         logging.getLogger("lppa").addHandler(self.handler)
+
+    def _alone(self) -> None:
+        """Two processes that write to one folder would spoil it; the lock ends with the process."""
+        try:
+            fcntl.flock(cast(TextIO, self.handler.stream), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.handler.close()
+            raise WrongUse(
+                f"another process still writes to {self.folder}: wait until it has ended, or end it"
+            ) from None
 
     def metrics(self, values: dict[str, Any]) -> None:
         """One line of figures, on disk at once."""

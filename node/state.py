@@ -39,3 +39,15 @@ class ClientState:
     def theta(self) -> Tensor:
         """The model."""
         return self.vectors["theta"]
+
+
+@dataclass(frozen=True)
+class Newcomer:
+    """A client that comes, or comes back, before round `t`, after `steps` gradient steps.
+
+    It begins from the models of its `hosts`: the in-neighbours that were there before.
+    """
+
+    t: int
+    steps: int
+    hosts: tuple[int, ...]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 
 class Stopwatch:
-    """Adds up the seconds spent in named phases since it was made."""
+    """Adds up the seconds spent in named phases since it was made.
 
-    def __init__(self) -> None:
-        self.started = time.perf_counter()
-        self.seconds: dict[str, float] = {}
+    `before` is an earlier watch's split, to go on from.
+    """
+
+    def __init__(self, before: Mapping[str, float] | None = None) -> None:
+        self.seconds = dict(before or {})
+        self.started = time.perf_counter() - self.seconds.pop("total", 0.0)
+        self.seconds.pop("compute", None)
 
     @contextmanager
     def __call__(self, phase: str) -> Iterator[None]:
@@ -24,7 +28,7 @@ class Stopwatch:
             self.seconds[phase] = self.seconds.get(phase, 0.0) + spent
 
     def total(self) -> float:
-        """Seconds since the watch was made."""
+        """Seconds since the watch was made, and before."""
         return time.perf_counter() - self.started
 
     def split(self) -> dict[str, float]:

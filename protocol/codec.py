@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Any
+from typing import Any, get_args
 
 import msgpack
 import numpy as np
 
-from lppa.protocol import messages
 from lppa.protocol.messages import Message
 
 VERSION = 2
@@ -31,25 +30,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "|u1": np.dtype("|u1"),
 }
 
-KINDS: dict[str, type] = {
-    kind.__name__.lower(): kind
-    for kind in (
-        messages.Hello,
-        messages.Waiting,
-        messages.Plan,
-        messages.Refuse,
-        messages.Stop,
-        messages.Greet,
-        messages.Welcome,
-        messages.Noise,
-        messages.Seed,
-        messages.State,
-        messages.Progress,
-        messages.Metrics,
-        messages.Done,
-        messages.Failed,
-    )
-}
+KINDS: dict[str, type] = {kind.__name__.lower(): kind for kind in get_args(Message)}
 NAMES = {kind: name for name, kind in KINDS.items()}
 
 

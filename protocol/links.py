@@ -38,6 +38,18 @@ class Stopped(LppaError):
     """The coordinator has ended the run."""
 
 
+class ViewEnds(LppaError):
+    """The coordinator is about to change the graph; `epoch` is that of the next view."""
+
+    def __init__(self, epoch: int) -> None:
+        super().__init__(f"the graph changes: epoch {epoch} begins")
+        self.epoch = epoch
+
+
+Tap = Callable[[str, int, Message], None]
+"""Hears every message that passes, as ("in" or "out", peer, message); for attackers."""
+
+
 @dataclass(frozen=True)
 class Neighbourhood:
     """Who a node talks to, and what an honest message looks like."""
@@ -53,6 +65,8 @@ class Neighbourhood:
     epoch: int = 0
     # Names and sizes of the vectors that travel in a round.
     vectors: Callable[[int], Mapping[str, int]] = field(default=lambda round: {}, compare=False)
+    # Whether a peer that is lost is the coordinator's business, as long as that is there.
+    waits_on: bool = False
 
 
 class Links(ABC):
@@ -64,8 +78,9 @@ class Links(ABC):
         self.sent: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
         self.mailbox = Mailbox(random_delay(around.latency))
-        # Hears every message that passes, as ("in" or "out", peer, message); for attackers.
-        self.tap: Callable[[str, int, Message], None] | None = None
+        self.tap: Tap | None = None
+        # Hears the round, the peer and the seconds about every second of waiting.
+        self.on_wait: Callable[[int, int, float], None] | None = None
 
     def send(self, message: Exchanged, receiver: int) -> None:
         """Sends to one out-neighbour. The arrays must not be changed afterwards."""
@@ -78,9 +93,15 @@ class Links(ABC):
     def receive(self, kind: type[Kind], round: int, sender: int) -> Kind:
         """The message of that kind and round from one in-neighbour; waits until the deadline."""
         self.round = max(self.round, round)
-        deadline = time.monotonic() + self.around.timeout
+        began, told = time.monotonic(), 0
         while (message := self.mailbox.take(kind, self.around.epoch, round, sender)) is None:
-            left = deadline - time.monotonic()
+            waited = time.monotonic() - began
+            left = self.around.timeout - waited
+            if waited >= told + 1 and self.on_wait is not None:
+                told = int(waited)
+                self.on_wait(round, sender, waited)
+            if left <= 0 and self._is_led():
+                left = self.around.timeout
             if left <= 0:
                 raise RunFailed(
                     f"node {self.around.me} waited {self.around.timeout:g} s for the "
@@ -89,7 +110,7 @@ class Links(ABC):
                     round=round,
                 )
             due = self.mailbox.next_due()
-            self._gather(left if due is None else min(left, due))
+            self._gather(min(left, 1.0 if due is None else due))
         return message
 
     def accept(self, envelope: Envelope, speaker: int | None) -> None:
@@ -150,6 +171,10 @@ class Links(ABC):
                 )
             if not all_finite(array):
                 raise BadMessage(f"{name} has values that are not finite")
+
+    def _is_led(self) -> bool:
+        """Whether a coordinator is there to say what becomes of a peer that is lost."""
+        return False
 
     @abstractmethod
     def check_for_stop(self) -> None:

@@ -29,6 +29,9 @@ class Hello:
     # Ways to exchange noise that this node knows; one that does not say knows the first only.
     speaks: tuple[str, ...] = ("tensor",)
     endpoint: str = ""
+    # Checkpoints that it could go on from: their epochs, and their rounds.
+    epochs: tuple[int, ...] = ()
+    rounds: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,11 @@ class Waiting:
 class Plan:
     """Coordinator to node, once, when all are there: everything the node needs to know.
 
-    `view` is the first view of the graph, as far as this node is told (`view.read_view`).
+    `view` is the graph as it is now, as far as this node is told (`view.read_view`); `begin` is the
+    checkpoint to go on from, as (epoch, round), empty for a start from the beginning.
     `run_seed` is what splits, starts and batches are drawn from; whether noise can be repeated is
-    a setting. `fingerprint` is one hash over the whole plan of all nodes; neighbours compare it.
+    a setting. `fingerprint` is one hash over the whole plan of all nodes, `greeting` one over that
+    and the view; neighbours compare it.
     """
 
     name: str
@@ -53,6 +58,59 @@ class Plan:
     run_seed: int
     view: dict[str, Any]
     fingerprint: str
+    greeting: str
+    begin: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Halt:
+    """Coordinator to every member, repeated until it answers: the graph is about to change.
+
+    Nothing is sent in an epoch before this one any more.
+    """
+
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Halted:
+    """Node to coordinator, in answer: the last round that it has done, −1 if it has no model."""
+
+    epoch: int
+    done: int
+
+
+@dataclass(frozen=True)
+class NextView:
+    """Coordinator to every member, repeated until it has entered: the graph from now on."""
+
+    epoch: int
+    view: dict[str, Any]
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Entered:
+    """Node to coordinator: it has met its neighbours in this epoch, and goes on."""
+
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Late:
+    """Node to coordinator, about every second while it waits: for whom, and for how long."""
+
+    epoch: int
+    round: int
+    node: int
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """Coordinator to every node, about every second: it is still there."""
+
+    epoch: int
 
 
 @dataclass(frozen=True)
@@ -71,8 +129,9 @@ class Stop:
 
 @dataclass(frozen=True)
 class Greet:
-    """Node to out-neighbour, before anything else: this is the plan that I follow."""
+    """Node to out-neighbour, before anything else in an epoch: this is the plan that I follow."""
 
+    epoch: int
     fingerprint: str
 
 
@@ -80,6 +139,7 @@ class Greet:
 class Welcome:
     """Node to in-neighbour, in answer to its Greet, over the same connection."""
 
+    epoch: int
     fingerprint: str
 
 
@@ -154,6 +214,7 @@ class Failed:
 
 
 Message = (
-    Hello | Waiting | Plan | Refuse | Stop | Greet | Welcome
+    Hello | Waiting | Plan | Halt | Halted | NextView | Entered | Late | Pulse | Refuse | Stop
+    | Greet | Welcome
     | Noise | Seed | State | Progress | Metrics | Done | Failed
 )  # fmt: skip

@@ -171,6 +171,25 @@ class Settings:
         above=0.0,
         most=LONGEST_WAIT,
     )
+    # -- what goes wrong
+    on_failure: str = option(
+        "stop",
+        "When a node is lost: stop (go on later with --resume), or continue without it.",
+        choices=("stop", "continue"),
+    )
+    slow: str = option(
+        "wait",
+        "When a node is late: wait, or drop:SECONDS, and go on without it (with --on-failure "
+        "continue).",
+        pattern=r"wait|drop:[0-9]+(\.[0-9]+)?",
+        allowed="wait or drop:SECONDS",
+    )
+    checkpoint_every: int = option(
+        10,
+        "Rounds between checkpoints, from which --resume goes on; 0: none.",
+        kind=int,
+        least=0,
+    )
     # -- numbers and machines
     dtype: str = option("float32", "Number type of θ and γ.", choices=("float32", "float64"))
     device: str = option(
@@ -196,6 +215,11 @@ class Settings:
     def step(self, t: int) -> float:
         """λ in round t."""
         return self.lr / (1.0 + self.lr_decay * t)
+
+    @property
+    def patience(self) -> float | None:
+        """Seconds that a late node is waited for before it is dropped; None: it is not."""
+        return None if self.slow == "wait" else float(self.slow.removeprefix("drop:"))
 
     @property
     def scale(self) -> float:
@@ -266,6 +290,8 @@ def _with_problem(given: dict[str, Any]) -> Settings:
         raise WrongUse(f"--task goes with a .csv file, and --dataset is {dataset}")
     if settings.beta_own and settings.rule not in ("lppa", "dsgd"):
         raise WrongUse(f"--beta-own goes with --rule lppa or dsgd, not with {settings.rule}")
+    if settings.patience is not None and settings.on_failure != "continue":
+        raise WrongUse("--slow drop:SECONDS goes with --on-failure continue")
     if settings.clip is not None and dataset in QUADRATICS:
         raise WrongUse("--clip needs samples, and the quadratic problem has none")
     return settings

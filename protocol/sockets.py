@@ -92,6 +92,7 @@ class Wire:
         peer = _entry(self.book, self.me)
         socket = self._socket(zmq.ROUTER)
         socket.router_handover = True
+        socket.router_mandatory = True
         if self.keys:
             socket.curve_server = True
             socket.curve_secretkey = self.keys.secret.encode()
@@ -147,6 +148,11 @@ class Wire:
         socket.reconnect_ivl_max = 1000
         return socket
 
+    def drop(self, outbox: Outbox) -> None:
+        """Lets an outbox go; what it was given may still arrive within FAREWELL seconds."""
+        self.outboxes.remove(outbox)
+        outbox.socket.close(linger=int(FAREWELL * 1000))
+
     def close(self, linger: float) -> None:
         """Closes everything, giving messages that are still on their way `linger` seconds."""
         if self.guard:
@@ -179,9 +185,14 @@ class Inbox:
             speaker = self.owners.get(cast(str, route.get("User-Id")), NOBODY)
         return Arrival(route.bytes, [frame.buffer for frame in frames], speaker)
 
-    def reply(self, route: bytes, frames: Sequence[Frame]) -> None:
-        """Answers on the connection that a message came by; lost if that is gone."""
-        self.socket.send_multipart([route, *frames], copy=False)
+    def reply(self, route: bytes, frames: Sequence[Frame]) -> bool:
+        """Answers on the connection that a message came by; False if that is gone."""
+        try:
+            self.socket.send_multipart([route, *frames], zmq.NOBLOCK, copy=False)
+        except zmq.ZMQError as error:
+            # One that takes nothing more is still there.
+            return error.errno == zmq.EAGAIN
+        return True
 
 
 class Outbox:

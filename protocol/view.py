@@ -6,9 +6,11 @@ how graphs are made is not decided here.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lppa.protocol.errors import RunFailed
@@ -46,13 +48,20 @@ class View:
     members: tuple[int, ...]
     places: Mapping[int, Place]
     endpoints: Mapping[int, str] = field(default_factory=dict)
+    # Members that have no model yet: they begin from their neighbours'.
+    newcomers: tuple[int, ...] = ()
 
     def told_to(self, me: int) -> View:
         """What one client gets to know of it."""
         mine = self.places[me]
         near = {*mine.inputs, *mine.outputs}
         endpoints = {i: where for i, where in self.endpoints.items() if i in near}
-        return View(self.epoch, self.first_round, self.members, {me: mine}, endpoints)
+        return replace(self, places={me: mine}, endpoints=endpoints)
+
+    def fingerprint(self, plan: str) -> str:
+        """One hash over the whole view and the plan that it belongs to; neighbours compare it."""
+        told = {**self.content(), "endpoints": []}
+        return hashlib.sha256(json.dumps([plan, told], sort_keys=True).encode()).hexdigest()
 
     def content(self) -> dict[str, Any]:
         """The view as plain values, for a message."""
@@ -65,6 +74,7 @@ class View:
                 for i, p in sorted(self.places.items())
             ],
             "endpoints": [[i, where] for i, where in sorted(self.endpoints.items())],
+            "newcomers": list(self.newcomers),
         }
 
 
@@ -81,6 +91,7 @@ def read_view(content: Mapping[str, Any]) -> View:
             _ids(content["members"]),
             places,
             {_id(i): _text(where) for i, where in content["endpoints"]},
+            _ids(content["newcomers"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise RunFailed(f"the coordinator's view of the graph cannot be read: {error}") from None

@@ -24,7 +24,7 @@ from lppa.protocol.errors import RunFailed
 from lppa.protocol.settings import make_settings
 from lppa.protocol.sockets import Wire, wait_for_any
 from lppa.running.display import Silent
-from lppa.running.launch import LocalNodes, fork, fork_context, stop_fork_server
+from lppa.running.launch import Given, LocalNodes, fork, fork_context, stop_fork_server
 from lppa.running.prepare import make_blueprint
 from lppa.running.run import local_book, run_local
 
@@ -163,7 +163,7 @@ def launch_once(nodes: int) -> float:
         wire = Wire(book, COORDINATOR, keys[-1])
         roster = Roster(wire.inbox(), book.run, nodes)
         began = time.perf_counter()
-        processes = LocalNodes(book, keys[:-1], folder, TIMEOUT)
+        processes = LocalNodes(book, keys[:-1], Given(folder, TIMEOUT))
         try:
             processes.start()
             while roster.missing:

@@ -12,14 +12,18 @@ from lppa.options import (
     key_option,
     name_option,
     peers_option,
+    refuse_others,
+    resume_option,
     run_out_option,
     settings_options,
     tensorboard_option,
 )
 from lppa.protocol.book import key_file, read_book, read_key
+from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
 from lppa.running.display import choose_display
-from lppa.running.naming import new_folder
+from lppa.running.naming import find_run, new_folder
+from lppa.running.past import read_past
 from lppa.running.prepare import make_blueprint
 from lppa.running.run import coordinate
 from lppa.shell import is_quiet, show_errors, verbosity
@@ -33,6 +37,7 @@ from lppa.shell import is_quiet, show_errors, verbosity
 @key_option("The coordinator's", "coordinator.key")
 @run_out_option
 @name_option
+@resume_option
 @tensorboard_option
 @json_option("Print summary.json on standard output.")
 @verbosity
@@ -43,6 +48,7 @@ def main(
     key: Path | None,
     out: Path | None,
     name: str | None,
+    resume: str | None,
     tensorboard: bool,
     as_json: bool,
     settings: Settings,
@@ -53,8 +59,20 @@ def main(
     """
     book = read_book(peers)
     secret = read_key(key or key_file(peers.parent, -1)) if book.encrypted else None
-    folder = new_folder(out, name, settings)
-    blueprint = make_blueprint(settings, len(book.nodes), folder.name)
+    if resume is None:
+        past, folder = None, new_folder(out, name, settings)
+        blueprint = make_blueprint(settings, len(book.nodes), folder.name)
+    else:
+        refuse_others("resume", "peers", "key")
+        past = read_past(find_run(resume))
+        folder, blueprint = past.folder, past.blueprint
+        if blueprint.nodes != len(book.nodes):
+            raise WrongUse(
+                f"{folder} is a run of {blueprint.nodes} nodes, and {peers} has {len(book.nodes)}"
+            )
+    settings = blueprint.settings
     display = choose_display(settings.rounds + settings.finish, is_quiet())
-    summary = coordinate(book, secret, blueprint, folder, display, tensorboard=tensorboard)
+    summary = coordinate(
+        book, secret, blueprint, folder, display, tensorboard=tensorboard, past=past
+    )
     finish(summary, folder, as_json)

@@ -52,6 +52,11 @@ from lppa.shell import call_lppa, is_quiet, show_errors, verbosity
     show_default=True,
     help="Seconds that the coordinator may be silent before the plan has come.",
 )
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path),
+    help="Go on from this node's checkpoints in this directory of a run.",
+)
 @verbosity
 @show_errors
 def main(
@@ -65,6 +70,7 @@ def main(
     problem: str | None,
     rule: str | None,
     timeout: float,
+    resume: Path | None,
 ) -> None:
     """Take part in a run as one client.
 
@@ -72,6 +78,8 @@ def main(
     same peers.json, before or after the nodes. Code does not: a problem or a rule of the run's own
     is named here.
     """
+    if resume is not None and out is not None:
+        raise WrongUse("--resume and --out both say where the run is: give one of them")
     if math.isnan(timeout):
         raise WrongUse("--timeout must be a number of seconds")
     book = read_book(peers)
@@ -81,13 +89,13 @@ def main(
         check_attack(attack, victim, node, book)
     logging.getLogger("lppa").info("node %d of run %s", node, book.run)
     # Imported late: PyTorch takes seconds, and wrong use should be told at once.
-    from lppa.node.client import run_node
+    from lppa.node.client import Means, run_node
 
     learned = None if problem is None else make_problem(find(problem, "--problem"))
     if rule is not None:
         register(find(rule, "--rule"))
-    recording = attack is not None
-    folder = run_node(book, node, secret, out, timeout, data_dir, recording, learned)
+    means = Means(resume or out, timeout, data_dir, attack is not None, resume is not None, learned)
+    folder = run_node(book, node, secret, means)
     if attack is not None:
         options = ["--attack", attack, "--victim", victim, "--attackers", str(node)]
         options += ["-q"] * is_quiet()

@@ -18,6 +18,8 @@ from lppa.options import (
     name_option,
     nodes_option,
     problem_option,
+    refuse_others,
+    resume_option,
     run_out_option,
     settings_options,
     tensorboard_option,
@@ -25,9 +27,11 @@ from lppa.options import (
 )
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
+from lppa.running.chaos import parse_chaos
 from lppa.running.display import choose_display, print_results
 from lppa.running.launch import stop_fork_server, warm_up
-from lppa.running.naming import new_folder
+from lppa.running.naming import find_run, new_folder
+from lppa.running.past import read_past
 from lppa.running.prepare import make_blueprint
 from lppa.running.records import report_on
 from lppa.running.run import run_local
@@ -50,6 +54,12 @@ from lppa.shell import (
 @click.option("--attacker", help="Nodes that record what they see, comma-separated.")
 @click.option("--attack", help="What they do with it after the run: see `lppa attack --help`.")
 @victim_option("Whom they attack: comma-separated ids, or all.")
+@resume_option
+@click.option(
+    "--chaos",
+    help="What is to go wrong, comma-separated: kill, stop, exit, exception or slow, then"
+    " NODE@ROUND, as in kill:3@7. slow:2@5x0.5 makes every round from there half a second longer.",
+)
 @click.option("--secure", is_flag=True, help="Encrypt the links, although they are local.")
 @tensorboard_option
 @json_option("Print summary.json on standard output.")
@@ -64,17 +74,26 @@ def run(
     attacker: str | None,
     attack: str | None,
     victim: str,
+    resume: str | None,
+    chaos: str | None,
     secure: bool,
     tensorboard: bool,
     as_json: bool,
     settings: Settings,
 ) -> None:
     """Run an experiment with every client as a process of its own on this machine."""
-    code = brought_code(settings)
-    folder = new_folder(out, name, settings)
-    nodes = chosen_nodes(nodes)
-    blueprint = make_blueprint(settings, nodes, folder.name)
-    attackers = check_attack(attacker, attack, victim, nodes)
+    past = read_past(find_run(resume)) if resume is not None else None
+    if past is None:
+        code = brought_code(settings)
+        folder = new_folder(out, name, settings)
+        nodes = chosen_nodes(nodes)
+        blueprint = make_blueprint(settings, nodes, folder.name)
+        attackers = check_attack(attacker, attack, victim, nodes)
+    else:
+        refuse_others("resume")
+        folder, blueprint, attackers = past.folder, past.blueprint, past.attackers
+        code, settings = brought_code(blueprint.settings), blueprint.settings
+    trouble = parse_chaos(chaos, blueprint.nodes)
     warm_up()
     try:
         summary = run_local(
@@ -85,6 +104,8 @@ def run(
             attackers,
             tensorboard,
             code,
+            trouble,
+            past,
         )
     finally:
         stop_fork_server()

@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import Any
 
 from lppa.protocol.book import AddressBook
 from lppa.protocol.errors import LppaError
+from lppa.running.chaos import Chaos, trouble_of
 from lppa.running.launcher import GRACE
 from lppa.running.signals import postponed
 
@@ -82,23 +84,27 @@ def stop_fork_server() -> None:
         stop()
 
 
+@dataclass(frozen=True)
+class Given:
+    """What the nodes of a local run are started with.
+
+    `code` is a file with what the run brings itself; with `resume` they go on from checkpoints.
+    """
+
+    folder: Path
+    timeout: float
+    attackers: tuple[int, ...] = ()
+    code: Path | None = None
+    chaos: Chaos = ()
+    resume: bool = False
+
+
 class LocalNodes:
     """The node processes of a local run; none before `start`."""
 
-    def __init__(
-        self,
-        book: AddressBook,
-        secrets: Sequence[str | None],
-        folder: Path,
-        timeout: float,
-        attackers: Sequence[int] = (),
-        code: Path | None = None,
-    ) -> None:
-        self.folder = folder
-        self.calls = [
-            (book, node, secret, folder, timeout, node in attackers, code)
-            for node, secret in enumerate(secrets)
-        ]
+    def __init__(self, book: AddressBook, secrets: Sequence[str | None], given: Given) -> None:
+        self.folder = given.folder
+        self.calls = [(book, node, secret, given) for node, secret in enumerate(secrets)]
         self.processes: list[BaseProcess] = []
 
     def start(self) -> None:
@@ -158,20 +164,12 @@ def output_file(folder: Path, node: int) -> Path:
     return folder / "nodes" / str(node) / "output.log"
 
 
-def node_process(
-    book: AddressBook,
-    node: int,
-    secret: str | None,
-    folder: Path,
-    timeout: float,
-    attacks: bool,
-    code: Path | None,
-) -> None:
-    """The life of a local node; runs in the child. `code` holds what the run brings itself."""
+def node_process(book: AddressBook, node: int, secret: str | None, given: Given) -> None:
+    """The life of a local node; runs in the child."""
     # Ctrl-C in a terminal reaches the whole group; the coordinator decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    output = output_file(folder, node)
+    output = output_file(given.folder, node)
     output.parent.mkdir(parents=True, exist_ok=True)
     with output.open("wb") as file:
         os.dup2(file.fileno(), 1)
@@ -179,12 +177,19 @@ def node_process(
     logging.getLogger("lppa").setLevel(logging.INFO)
     # Imported late: only the child is a node.
     from lppa.node.blame import blame
-    from lppa.node.client import run_node
+    from lppa.node.client import Means, run_node
     from lppa.own_code import unpack
 
     try:
-        problem = None if code is None else unpack(code.read_bytes()).made
-        run_node(book, node, secret, folder, timeout, record=attacks, problem=problem)
+        means = Means(
+            given.folder,
+            given.timeout,
+            record=node in given.attackers,
+            resume=given.resume,
+            problem=None if given.code is None else unpack(given.code.read_bytes()).made,
+            at_round=trouble_of(given.chaos, node),
+        )
+        run_node(book, node, secret, means)
     except Exception as error:
         if not isinstance(error, LppaError):
             traceback.print_exc()

@@ -29,9 +29,14 @@ class Records:
     """What is known of a run, from before it begins to its end; all that listens hears of it."""
 
     def __init__(
-        self, folder: Path, blueprint: Blueprint, listener: Listener, tensorboard: bool
+        self,
+        folder: Path,
+        blueprint: Blueprint,
+        listener: Listener,
+        tensorboard: bool,
+        old: bool = False,
     ) -> None:
-        self.directory = RunDirectory(folder, blueprint)
+        self.directory = RunDirectory(folder, blueprint, old)
         events = [EventWriter(folder / "tensorboard")] if tensorboard else []
         self.listener = Listeners(self.directory, *events, listener)
         self.verdict: list[str] = []
@@ -55,7 +60,7 @@ class Records:
                 f"note: the {facts.averages} running averages of this network (BatchNorm's and "
                 "the like) are part of θ: averaged, tracked and hidden like its weights"
             )
-        self._warn(scale_warnings(blueprint))
+        self.warn(scale_warnings(blueprint))
 
     def end(self, blueprint: Blueprint, collection: Collection) -> bool:
         """What is known after the run: what it hid, and whether it is what it seems."""
@@ -70,7 +75,7 @@ class Records:
             self._audit(blueprint, max(self.before, seen, key=lambda hide: hide.rms))
         steps = settings.rounds * local_steps(settings, blueprint.nodes, blueprint.network)
         findings = examine(collection, settings, steps)
-        self._warn([finding.text for finding in findings])
+        self.warn([finding.text for finding in findings])
         return not any(finding.ill for finding in findings)
 
     def _audit(self, blueprint: Blueprint, hide: Hidden | None) -> None:
@@ -83,7 +88,8 @@ class Records:
             self._say(self.verdict)
         self.told = grade
 
-    def _warn(self, warnings: list[str]) -> None:
+    def warn(self, warnings: list[str]) -> None:
+        """Says what is wrong, and keeps it for the summary."""
         self.findings += warnings
         self._say(warnings)
 

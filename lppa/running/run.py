@@ -9,23 +9,30 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lppa.coordinator.bootstrap import Roster, bootstrap
+from lppa.coordinator.bootstrap import Roster, Start, bootstrap
 from lppa.coordinator.figures import FAILED, INTERRUPTED, Outcome, Summary
-from lppa.coordinator.metrics import summarise
+from lppa.coordinator.membership import Membership
+from lppa.coordinator.metrics import Collection, summarise
 from lppa.coordinator.plan import Blueprint
+from lppa.coordinator.views import first_view, make_view
 from lppa.coordinator.watch import Watch
+from lppa.node.checkpoint import checkpoints_folder
 from lppa.own_code import OwnCode
 from lppa.protocol.book import AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import RunFailed
+from lppa.protocol.messages import Hello, Plan
 from lppa.protocol.sockets import FAREWELL, Wire, new_keys
+from lppa.protocol.view import View
+from lppa.running.chaos import Chaos
 from lppa.running.facts import Facts, look
-from lppa.running.launch import LocalNodes, warm_up
+from lppa.running.launch import Given, LocalNodes, warm_up
 from lppa.running.launcher import GRACE, Launcher
 from lppa.running.listener import Listener
+from lppa.running.past import Past, kept_collection
 from lppa.running.prepare import choose_noise
 from lppa.running.records import Records
 from lppa.running.signals import uninterrupted
@@ -40,48 +47,35 @@ def coordinate(
     nodes: Launcher | None = None,
     facts: Facts | None = None,
     tensorboard: bool = False,
+    past: Past | None = None,
 ) -> Summary:
     """Coordinates one run to its end, whatever that is, and returns its summary.
 
-    Nodes that are given are started here, and ended.
+    Nodes that are given are started here, and ended. A run with a past goes on where it was.
     """
     began = time.monotonic()
     wire = Wire(book, COORDINATOR, secret)
     try:
         inbox = wire.inbox()
-        records = Records(folder, blueprint, listener, tensorboard)
-        heard = records.listener
-        roster = Roster(inbox, book.run, blueprint.nodes)
-        start = 0.0
-        watch = Watch(
-            roster,
-            lambda node: blueprint.plan(node, roster.endpoints),
-            blueprint.settings.timeout,
-            lambda: nodes.deaths() if nodes else {},
-        )
+        records = Records(folder, blueprint, listener, tensorboard, past is not None)
+        led = Led(blueprint, records, Roster(inbox, book.run, blueprint.nodes), nodes, past)
         outcome = Outcome(INTERRUPTED, round=0)
         last_words = "the run was interrupted"
+        start = 0.0
         try:
             records.begin(blueprint, facts)
             if nodes is not None:
                 nodes.start()
-            bootstrap(
-                roster,
-                blueprint,
-                blueprint.settings.timeout,
-                heard.waiting,
-                lambda: check_alive(watch),
-            )
+            led.bootstrap()
             start = time.monotonic() - began
-            watch.heard = time.monotonic()
-            watch.follow(heard.metrics, heard.row, heard.progress)
-            sound = records.end(blueprint, watch.collection)
+            led.watch.follow()
+            sound = records.end(blueprint, led.watch.collection)
             outcome = Outcome("completed" if sound else "doubtful")
         except RunFailed as error:
             last_words = str(error)
             outcome = Outcome(FAILED, last_words, error.node, error.round)
         except KeyboardInterrupt:
-            outcome = Outcome(INTERRUPTED, round=min(watch.rounds.values()))
+            outcome = Outcome(INTERRUPTED, round=led.rounds_done)
         except Exception as error:
             last_words = f"the coordinator failed: {error!r}"
             outcome = Outcome(FAILED, last_words)
@@ -89,24 +83,106 @@ def coordinate(
         finally:
             with uninterrupted():
                 if not outcome.ended:
-                    roster.stop_all(last_words)
+                    led.roster.stop_all(last_words)
                 if nodes is not None:
                     # Nodes that have not said hello yet cannot hear that it is over.
                     nodes.end(patience=GRACE if start else 0.0)
                 summary = summarise(
                     blueprint,
-                    watch.collection,
+                    led.watch.collection,
                     outcome,
                     records.protection,
                     records.warnings,
-                    rounds_done=min(watch.rounds.values()),
-                    total=time.monotonic() - began,
+                    rounds_done=led.rounds_done,
+                    total=time.monotonic() - began + (past.seconds if past else 0.0),
                     start=start,
                 )
                 records.close(summary)
     finally:
         wire.close(FAREWELL)
     return summary
+
+
+class Led:
+    """A run as its coordinator leads it: who is there, in which view, and what came of it."""
+
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        records: Records,
+        roster: Roster,
+        nodes: Launcher | None,
+        past: Past | None,
+    ) -> None:
+        self.blueprint = blueprint
+        self.records = records
+        self.roster = roster
+        self.past = past
+        settings = blueprint.settings
+        roster.may_return = settings.on_failure == "continue"
+
+        def make(
+            members: Sequence[int], epoch: int, first_round: int, newcomers: Sequence[int]
+        ) -> View:
+            return make_view(blueprint, members, epoch, first_round, newcomers, roster.endpoints)
+
+        self.membership = Membership(
+            first_view(blueprint),
+            make,
+            blueprint.fingerprint(),
+            settings.timeout,
+            records.directory.change,
+            0 if past is None else past.last_epoch,
+            settings.rounds + settings.finish,
+        )
+        self.watch = Watch(
+            roster,
+            self.membership,
+            Collection(blueprint.nodes),
+            settings,
+            self.plan,
+            lambda: nodes.deaths() if nodes else {},
+            records.listener,
+            lambda text: records.warn([text]),
+        )
+        self.start: Start | None = None
+
+    @property
+    def rounds_done(self) -> int:
+        """The round that all members have reached."""
+        return min(self.watch.rounds[node] for node in self.membership.members)
+
+    def plan(self, node: int) -> Plan:
+        """What a node is told that asks for its plan."""
+        begin = () if self.start is None else self.start.begin
+        if node in self.membership.newcomers or self.membership.view.epoch != (begin or (0,))[0]:
+            begin = ()
+        return self.blueprint.plan(node, self.membership.view, begin)
+
+    def bootstrap(self) -> None:
+        """Waits for the nodes and sends them off, at the beginning or from where they were."""
+        blueprint, past = self.blueprint, self.past
+
+        def choose(have: Mapping[int, Hello]) -> Start:
+            return Start(first_view(blueprint)) if past is None else past.choose(have)
+
+        self.start = start = bootstrap(
+            self.roster,
+            blueprint,
+            blueprint.settings.timeout,
+            choose,
+            self.records.listener.waiting,
+            lambda: check_alive(self.watch),
+        )
+        self.membership.begin(start.view)
+        self.watch.begin(start.begin[1] if start.begin else 0)
+        if past is not None:
+            round = start.begin[1] if start.begin else 0
+            self.records.listener.say(f"note: going on from round {round}")
+            kept = kept_collection(past, round)
+            self.records.directory.keep(round)
+            self.watch.collection.reports = kept.reports
+            self.watch.collection.history = kept.history
 
 
 def check_alive(watch: Watch) -> None:
@@ -123,11 +199,14 @@ def run_local(
     attackers: Sequence[int] = (),
     tensorboard: bool = False,
     code: OwnCode | None = None,
+    chaos: Chaos = (),
+    past: Past | None = None,
 ) -> Summary:
     """A run with all nodes on this machine, over sockets in a private folder.
 
     Attackers follow the protocol like all others, and record what they send and receive. `code` is
-    the problem or the rule that the run brings itself.
+    the problem or the rule that the run brings itself, `chaos` what is to go wrong in it. A run
+    with a past goes on where it was.
     """
     warm_up()
     settings, problem = blueprint.settings, None if code is None else code.made
@@ -142,8 +221,16 @@ def run_local(
         if code is not None:
             packed = private / "code"
             packed.write_bytes(code.pack())
-        nodes = LocalNodes(book, keys[:-1], folder.resolve(), timeout, attackers, packed)
-        return coordinate(book, keys[-1], blueprint, folder, listener, nodes, facts, tensorboard)
+        given = Given(folder.resolve(), timeout, tuple(attackers), packed, chaos, past is not None)
+        nodes = LocalNodes(book, keys[:-1], given)
+        summary = coordinate(
+            book, keys[-1], blueprint, folder, listener, nodes, facts, tensorboard, past
+        )
+        if summary.ended:
+            # They hold what the noise was made of, and nobody goes on from them any more.
+            for node in range(blueprint.nodes):
+                shutil.rmtree(checkpoints_folder(folder / "nodes" / str(node)), True)
+        return summary
     finally:
         with uninterrupted():
             shutil.rmtree(private, ignore_errors=True)

@@ -6,17 +6,20 @@ Nodes write to nodes/<id> in it by themselves.
 from __future__ import annotations
 
 import json
+import os
 import platform
 import secrets
 import time
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
 
 from lppa.coordinator.figures import Row, Summary
+from lppa.coordinator.membership import Event
 from lppa.coordinator.plan import Blueprint
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.files import write_atomically
+from lppa.protocol.files import keep_lines, write_atomically
 from lppa.protocol.messages import Metrics
 from lppa.protocol.settings import Settings
 from lppa.running.listener import Listener
@@ -46,9 +49,19 @@ def check_free(folder: Path) -> None:
 
 
 class RunDirectory(Listener):
-    """Writes the coordinator's files."""
+    """Writes the coordinator's files; one that is `old` goes on where `keep` says."""
 
-    def __init__(self, folder: Path, blueprint: Blueprint) -> None:
+    def __init__(self, folder: Path, blueprint: Blueprint, old: bool = False) -> None:
+        self.folder = folder
+        if old:
+            (folder / "summary.json").unlink(missing_ok=True)
+        else:
+            self._make(blueprint)
+        self.metrics_file = (folder / "metrics.jsonl").open("a", encoding="utf-8")
+        self.history_file = (folder / "history.jsonl").open("a", encoding="utf-8")
+
+    def _make(self, blueprint: Blueprint) -> None:
+        folder = self.folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
             # Made by one run only, even if several found the folder free.
@@ -58,10 +71,23 @@ class RunDirectory(Listener):
             raise WrongUse(f"{folder} exists already; choose another --out") from None
         except OSError as error:
             raise WrongUse(f"cannot make the run's directory {folder}: {error.strerror}") from None
-        self.folder = folder
         self.record("topology.json", blueprint.topology_record())
-        self.metrics_file = (folder / "metrics.jsonl").open("w", encoding="utf-8")
-        self.history_file = (folder / "history.jsonl").open("w", encoding="utf-8")
+
+    def keep(self, round: int) -> None:
+        """Drops what was written after a round: it will be written again."""
+        for file in (self.metrics_file, self.history_file):
+            keep_lines(Path(file.name), lambda number, line: json.loads(line)["round"] <= round)
+        self.metrics_file.close()
+        self.history_file.close()
+        self.metrics_file = (self.folder / "metrics.jsonl").open("a", encoding="utf-8")
+        self.history_file = (self.folder / "history.jsonl").open("a", encoding="utf-8")
+
+    def change(self, event: Event) -> None:
+        """One thing that happened to the graph; on disk before anything follows from it."""
+        content = {name: value for name, value in asdict(event).items() if value not in (None, ())}
+        with (self.folder / "views.jsonl").open("a", encoding="utf-8") as file:
+            self._line(file, content)
+            os.fsync(file.fileno())
 
     def metrics(self, node: int, metrics: Metrics) -> None:
         """One node's report."""

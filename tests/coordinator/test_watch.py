@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from ports import Ports
 
-from lppa.coordinator.bootstrap import Roster, bootstrap
+from lppa.coordinator.bootstrap import Roster, Start, bootstrap
+from lppa.coordinator.membership import Membership
+from lppa.coordinator.metrics import Collection
+from lppa.coordinator.views import first_view
 from lppa.coordinator.watch import Watch, find_culprit
 from lppa.protocol.book import AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR, decode, encode
@@ -16,6 +20,7 @@ from lppa.protocol.errors import RunFailed
 from lppa.protocol.messages import Done, Failed, Hello, Metrics, Plan, Progress, Refuse, State
 from lppa.protocol.settings import NOISE_EXCHANGES, make_settings
 from lppa.protocol.sockets import Wire, new_keys
+from lppa.running.listener import Listener, Listeners
 from lppa.running.prepare import make_blueprint
 from lppa.running.rundir import RunDirectory
 
@@ -103,6 +108,20 @@ def test_when_nobody_says_anything_all_who_are_missing_are_named():
 # --- over real sockets --------------------------------------------------------------------------
 
 
+class Heard(Listener):
+    def __init__(self, world):
+        self.world = world
+
+    def metrics(self, node, metrics):
+        self.world.reports.append((node, metrics.round))
+
+    def row(self, row):
+        self.world.rows.append(row)
+
+    def progress(self, rounds, alive):
+        self.world.progress(rounds, alive)
+
+
 class World:
     """A coordinator and its nodes' ways to it, all in one process."""
 
@@ -121,12 +140,26 @@ class World:
         for i, node in enumerate(self.nodes):
             node.send(encode(Hello(f"instance-{i}", "here", i, NOISE_EXCHANGES), RUN, i))
         try:
-            bootstrap(self.roster, self.blueprint, 20.0, lambda missing: None, lambda: None)
+            self.view = first_view(self.blueprint)
+            start = Start(self.view)
+            nothing = lambda *about: None  # noqa: E731
+            bootstrap(self.roster, self.blueprint, 20.0, lambda have: start, nothing, nothing)
         except BaseException:
             self.close()  # sockets that are left open hold up the end of the tests
             raise
-        self.watch = Watch(self.roster, self.blueprint.plan, timeout, deaths or (lambda: {}))
-        self.metrics, self.rows = [], []
+        self.reports, self.rows = [], []
+        self.progress = nothing
+        settings = replace(settings, timeout=timeout)
+        self.watch = Watch(
+            self.roster,
+            Membership(self.view, nothing, "plan", timeout),
+            Collection(NODES),
+            settings,
+            lambda node: self.blueprint.plan(node, self.view),
+            deaths or (lambda: {}),
+            Heard(self),
+            lambda text: None,
+        )
 
     def node(self, node):
         self.wires.append(Wire(self.book, node, None))
@@ -144,16 +177,18 @@ class World:
             self.send(node, Done(10, TOTALS))
 
     def follow(self, progress=lambda rounds, alive: None):
-        self.watch.follow(
-            lambda node, message: self.metrics.append((node, message.round)),
-            self.rows.append,
-            progress,
-        )
+        self.progress = progress
+        self.watch.follow()
 
     def close(self):
         for wire in self.wires:
             wire.close(0)
         self.ports.close()
+
+    def plan_for(self, node):
+        while not isinstance(message := self.answer(node), Plan):
+            pass
+        return message
 
     def answer(self, node):
         assert self.nodes[node].socket.poll(20_000)
@@ -180,7 +215,7 @@ def test_a_run_is_over_when_all_are_done_and_its_rows_are_there(world_of):
     world.finish()
     world.follow()
     assert [row["round"] for row in world.rows] == [5, 10]
-    assert sorted(world.metrics) == [(node, round) for node in range(NODES) for round in (5, 10)]
+    assert sorted(world.reports) == [(node, round) for node in range(NODES) for round in (5, 10)]
 
 
 BROKEN = {
@@ -216,7 +251,8 @@ def test_no_report_can_stop_the_coordinator(world_of, tmp_path, what):
     world.send(1, BROKEN[what])
     world.report(10)
     world.finish()
-    world.watch.follow(directory.metrics, world.rows.append, lambda rounds, alive: None)
+    world.watch.listener = Listeners(directory, world.watch.listener)
+    world.follow()
     directory.metrics_file.close()
     assert world.rows[-1]["round"] == 10
     for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines():
@@ -266,13 +302,11 @@ def test_a_second_process_with_one_id_is_refused_and_the_first_keeps_its_place(w
 
 def test_a_node_whose_plan_was_lost_gets_it_again(world_of):
     world = world_of()
-    first = world.answer(2)
-    while not isinstance(first, Plan):
-        first = world.answer(2)
+    first = world.plan_for(2)
     world.send(2, Hello("instance-2", "here", 2))
     world.finish()
     world.follow()
-    assert world.answer(2) == first == world.blueprint.plan(2)
+    assert world.plan_for(2) == first == world.blueprint.plan(2, world.view)
 
 
 def test_a_node_that_says_that_it_failed_ends_the_run_with_its_reason(world_of):

@@ -12,7 +12,7 @@ from lppa.protocol.codec import MAX_HEADER, BadMessage, WrongRun, all_finite, de
 from lppa.protocol.messages import Failed, Hello, Metrics, Noise, Plan, State, Waiting
 
 RUN = "run-1"
-PLAN = Plan("name", 3, {"rule": "lppa"}, 7, {"epoch": 0, "members": [0, 1, 2]}, "f" * 64)
+PLAN = Plan("name", 3, {"rule": "lppa"}, 7, {"epoch": 0, "members": [0, 1, 2]}, "f" * 64, "g" * 64)
 
 
 def state(size=5, round=3):

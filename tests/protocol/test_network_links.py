@@ -308,13 +308,13 @@ def test_messages_that_overtake_a_greeting_are_kept():
     with world_of() as world:
         world.me.around = around(0, (1, 2), ())
         early, late = world.outbox(1), world.outbox(2)
-        early.send(encode(Greet("same"), RUN, 1))
+        early.send(encode(Greet(0, "same"), RUN, 1))
         early.send(encode(state(0), RUN, 1))
         accept = world.me.accept
 
         def accept_before_all_have_greeted(envelope, speaker):
             accept(envelope, speaker)
-            late.send(encode(Greet("same"), RUN, 2))
+            late.send(encode(Greet(0, "same"), RUN, 2))
 
         world.me.accept = accept_before_all_have_greeted
         world.me.handshake("same")
@@ -325,7 +325,7 @@ def test_garbage_during_the_greetings_is_dropped_too():
     with world_of() as world, raw_socket(world.book.nodes[0].endpoint) as stranger:
         world.me.around = around(0, (1,), ())
         garbage = [frames for frames in GARBAGE.values() if frames[-1] != b""]
-        garbage.append([bytes(f) for f in encode(Welcome("same"), RUN, 1)])
+        garbage.append([bytes(f) for f in encode(Welcome(0, "same"), RUN, 1)])
         for frames in garbage:
             stranger.send_multipart(frames)
         greeting, drop = world.outbox(1), world.me.drop
@@ -334,7 +334,7 @@ def test_garbage_during_the_greetings_is_dropped_too():
             drop(reason, sender)
             # Two connections, in no order: the greeting is sent when all garbage has come.
             if sum(world.me.dropped.values()) == len(garbage):
-                greeting.send(encode(Greet("same"), RUN, 1))
+                greeting.send(encode(Greet(0, "same"), RUN, 1))
 
         world.me.drop = drop_before_the_greeting
         world.me.handshake("same")

@@ -9,11 +9,11 @@ import pytest
 import torch
 from reference import reference
 
-from lppa.node.client import around, reported_failures, train
+from lppa.coordinator.views import first_view
+from lppa.node.client import around
 from lppa.node.learner import make_learner
-from lppa.node.neighbours import Neighbours
 from lppa.node.rules import RULES
-from lppa.node.stopwatch import Stopwatch
+from lppa.node.training import Task, Training
 from lppa.protocol.links import LocalLinks
 from lppa.protocol.settings import make_settings
 from lppa.running.prepare import make_blueprint
@@ -121,13 +121,17 @@ def run_in_threads(settings, folder, nodes=5):
     settings, ended = blueprint.settings, [None] * nodes
 
     def client(i):
-        cpu, rule, view = torch.device("cpu"), RULES[settings.rule], blueprint.view().told_to(i)
+        cpu, rule = torch.device("cpu"), RULES[settings.rule]
+        view = first_view(blueprint).told_to(i)
         learner = make_learner(settings, i, nodes, blueprint.run_seed, cpu)
         links = LocalLinks(around(view, i, settings, rule.update(), learner.size), queues)
-        neighbours = Neighbours(links, view.places[i].row(i), cpu, Stopwatch())
-        at = reported_failures(lambda message: None)
-        own = folder / str(i)
-        train(settings, rule, learner, neighbours, blueprint.run_seed, own, at.report, at)
+        own, silent = folder / str(i), lambda message: None
+        training = Training(
+            Task(settings, rule, learner, cpu, blueprint.run_seed, nodes, "", own, silent)
+        )
+        training.run(links, view)
+        training.finish()
+        training.close()
         ended[i] = torch.load(own / "state.pt", weights_only=True)
 
     threads = [threading.Thread(target=client, args=(i,)) for i in range(nodes)]

@@ -12,6 +12,7 @@ import zmq
 from processes import PATIENCE, eventually, read_lines, read_summary
 
 from lppa.coordinator.bootstrap import Roster
+from lppa.coordinator.views import first_view
 from lppa.protocol.book import read_book
 from lppa.protocol.codec import COORDINATOR, encode
 from lppa.protocol.messages import Hello, State, Stop, Waiting
@@ -38,7 +39,8 @@ def test_two_nodes_with_different_plans_refuse_each_other_by_name(started, tmp_p
         eventually(all_there, what="both nodes have said hello")
         for node, lr in enumerate((0.1, 0.2)):
             settings = make_settings({"dataset": "quadratic", "lr": lr, "seed": 1})
-            roster.send(node, make_blueprint(settings, 2, "run").plan(node))
+            blueprint = make_blueprint(settings, 2, "run")
+            roster.send(node, blueprint.plan(node, first_view(blueprint)))
         for node, ended in enumerate(process.end() for process in nodes):
             assert ended.code == 1
             assert "Traceback" not in ended.err

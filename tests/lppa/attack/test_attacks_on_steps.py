@@ -60,7 +60,7 @@ class Run:
 
     def known(self, attackers=(1,), with_w=True):
         """What these attackers have in their logs."""
-        plan = Plan("x", self.nodes, self.settings.to_dict(), 0, {}, "")
+        plan = Plan("x", self.nodes, self.settings.to_dict(), 0, {}, "", "")
         known = Knowledge(plan, set(attackers), STEPS, self.W if with_w else None)
         heard = {j for a in attackers for j in np.flatnonzero(self.W[a]).tolist()}
         for t, theta in enumerate(self.sent):

@@ -1,0 +1,131 @@
+"""What a run's directory tells of a run that was broken off: enough to go on with it.
+
+Read only. How it goes on is in `run`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lppa.coordinator.bootstrap import Start, common_checkpoints
+from lppa.coordinator.figures import ENDED, Row
+from lppa.coordinator.metrics import Collection
+from lppa.coordinator.plan import Blueprint
+from lppa.coordinator.topology import Topology
+from lppa.coordinator.views import first_view, make_view
+from lppa.protocol.errors import WrongUse
+from lppa.protocol.messages import Hello, Metrics
+from lppa.protocol.settings import make_settings
+from lppa.running.naming import read_config
+from lppa.running.rundir import ABOUT
+
+
+@dataclass(frozen=True)
+class Past:
+    """A run that has begun before.
+
+    `views` has the members and the first round of every epoch; `last_epoch` was the last that was
+    used for anything.
+    """
+
+    folder: Path
+    blueprint: Blueprint
+    views: Mapping[int, tuple[tuple[int, ...], int]]
+    last_epoch: int
+    seconds: float
+    attackers: tuple[int, ...]
+
+    def choose(self, have: Mapping[int, Hello]) -> Start:
+        """Where the nodes can go on together: the newest round that all have a checkpoint of."""
+        members = {epoch: view[0] for epoch, view in self.views.items()}
+        found = common_checkpoints(have, members)
+        if not found:
+            return Start(first_view(self.blueprint))
+        # Rather a round before those whose evaluations are not all known: they are made again.
+        known, every = last_row(self.folder), self.blueprint.settings.eval_every
+        whole = [at for at in found if at[1] // every * every <= known]
+        epoch, round = (whole or found)[0]
+        who, first_round = self.views[epoch]
+        return Start(make_view(self.blueprint, who, epoch, first_round), (epoch, round))
+
+
+def read_past(folder: Path) -> Past:
+    """A run that can go on; one that has come to its end, or is no run, is refused."""
+    summary = _json(folder / "summary.json", {})
+    if summary.get("status") in ENDED:
+        raise WrongUse(f"{folder} has come to its end: there is nothing to go on with")
+    config = read_config(folder)
+    about = config.pop(ABOUT, None)
+    graph = _json(folder / "topology.json", None)
+    if not isinstance(about, dict) or graph is None:
+        raise WrongUse(f"{folder} is no run that can be gone on with")
+    try:
+        edges = tuple((int(i), int(j)) for i, j in graph["edges"])
+        topology = Topology(str(graph["name"]), int(graph["nodes"]), edges)
+        blueprint = Blueprint(
+            name=str(about["name"]),
+            settings=make_settings(config),
+            run_seed=int(about["run_seed"]),
+            topology=topology,
+            W=np.array(graph["W"], dtype=np.float64),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise WrongUse(
+            f"{folder} cannot be gone on with: its files are damaged ({error})"
+        ) from None
+    views: dict[int, tuple[tuple[int, ...], int]] = {0: (tuple(range(blueprint.nodes)), 0)}
+    last = 0
+    for event in read_lines(folder / "views.jsonl"):
+        last = max(last, int(event["epoch"]))
+        if event["kind"] == "view":
+            views[int(event["epoch"])] = (tuple(event["members"]), int(event["round"]))
+    seconds = summary.get("seconds", {}).get("total", 0.0)
+    logs = (folder / "attacks").glob("node-*.log")
+    attackers = tuple(sorted(int(path.stem.removeprefix("node-")) for path in logs))
+    return Past(folder, blueprint, views, last, float(seconds), attackers)
+
+
+def kept_collection(past: Past, round: int) -> Collection:
+    """The evaluations and reports that stand, up to a round."""
+    rows = [Row.from_dict(content) for content in read_lines(past.folder / "history.jsonl")]
+    kept = Collection(past.blueprint.nodes, history=[row for row in rows if row.round <= round])
+    nothing = np.zeros(0)
+    for values in read_lines(past.folder / "metrics.jsonl"):
+        node, at = values.pop("node"), values.pop("round")
+        if at <= round:
+            kept.reports.setdefault(at, {})[node] = Metrics(at, values, nothing, nothing)
+    return kept
+
+
+def last_row(folder: Path) -> int:
+    """The last round that all nodes have reported, 0 if there is none."""
+    return max((int(row["round"]) for row in read_lines(folder / "history.jsonl")), default=0)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of a file of JSON objects; none if it is not there."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError:
+        return []
+    found = []
+    for line in text.splitlines():
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            # The last line of a process that was killed.
+            continue
+    return [content for content in found if isinstance(content, dict)]
+
+
+def _json(path: Path, otherwise: Any) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return otherwise
