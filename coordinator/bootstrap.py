@@ -9,14 +9,28 @@ from dataclasses import dataclass, field
 from lppa.coordinator.plan import Blueprint
 from lppa.protocol.book import is_endpoint
 from lppa.protocol.codec import COORDINATOR, BadMessage, Envelope, WrongRun, decode, encode
+from lppa.protocol.delivery import Came
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import check_speaker
-from lppa.protocol.messages import Hello, Message, Refuse, Stop, Waiting
+from lppa.protocol.messages import (
+    Ask,
+    Done,
+    Failed,
+    Hello,
+    Message,
+    Metrics,
+    Refuse,
+    Stop,
+    Taken,
+    Waiting,
+    Who,
+)
 from lppa.protocol.names import name_all
 from lppa.protocol.sockets import Arrival, Inbox, wait_for_any
 
 TICK = 0.1
 FORGOTTEN = 6.0  # seconds
+KEPT = (Metrics, Done, Failed)  # by their nodes, until they are told that these were dealt with
 
 
 @dataclass
@@ -29,6 +43,7 @@ class Roster:
     routes: dict[int, bytes] = field(default_factory=dict)
     processes: dict[int, Hello] = field(default_factory=dict)
     heard: dict[int, float] = field(default_factory=dict)
+    came: dict[int, Came] = field(default_factory=dict)
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -72,7 +87,28 @@ class Roster:
             admitted = self._admit(arrival.route, envelope.sender, envelope.message)
             return envelope if admitted else None
         # Only the process that was admitted speaks for a node.
-        return envelope if self.routes.get(envelope.sender) == arrival.route else None
+        if self.routes.get(envelope.sender) != arrival.route:
+            self.answer(arrival.route, Who())
+            return None
+        return self._in_order(envelope)
+
+    def _in_order(self, envelope: Envelope) -> Envelope | None:
+        """The message unless it is a second copy, or comes after one that was lost."""
+        came, message = self.came[envelope.sender], envelope.message
+        if isinstance(message, Ask):
+            came.asked(message.first)
+            self.send(envelope.sender, Taken(0, came.told(), message.serial))
+            return None
+        if not isinstance(message, KEPT) or came.expects(envelope.number):
+            return envelope
+        return None
+
+    def took(self, envelope: Envelope) -> None:
+        """A report was dealt with: its node need not keep it any longer."""
+        if isinstance(envelope.message, KEPT):
+            came = self.came[envelope.sender]
+            came.take(0)
+            self.send(envelope.sender, Taken(0, came.told()))
 
     def _admit(self, route: bytes, node: int, hello: Hello) -> bool:
         """Takes a node in; a second process with the same id is refused by name."""
@@ -84,6 +120,8 @@ class Roster:
             reason = f"node {node} is here already, as process {first.pid} on {first.host}"
             self.answer(route, Refuse(reason))
             return False
+        if node not in self.came or first.instance != hello.instance:
+            self.came[node] = Came()
         self.processes[node], self.routes[node], self.heard[node] = hello, route, now
         return True
 

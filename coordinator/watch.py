@@ -66,6 +66,7 @@ class Watch:
                     self._take(envelope.sender, envelope.message, metrics, row)
                 except BadMessage as reason:
                     log.warning("dropped a message from node %d: %s", envelope.sender, reason)
+                self.roster.took(envelope)
             progress(self.rounds, self.roster.nodes - len(self.failures))
             self._look_for_failures()
 

@@ -20,7 +20,7 @@ from lppa.node.blame import blame
 from lppa.node.device import choose_device
 from lppa.node.evaluation import Evaluation
 from lppa.node.expansion import Expander
-from lppa.node.join import join
+from lppa.node.join import introduce, join
 from lppa.node.learner import DataLearner, Learner, make_learner
 from lppa.node.log import LogWriter, log_path
 from lppa.node.neighbours import Neighbours
@@ -32,11 +32,12 @@ from lppa.node.state import ClientState
 from lppa.node.stopwatch import Stopwatch
 from lppa.node.updates import Update
 from lppa.protocol.book import AddressBook
-from lppa.protocol.codec import COORDINATOR, encode
+from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
 from lppa.protocol.links import Links, Neighbourhood, Stopped
 from lppa.protocol.messages import Done, Failed, Message, Plan, Progress
 from lppa.protocol.network import NetworkLinks
+from lppa.protocol.outgoing import Reports
 from lppa.protocol.settings import OWN, Settings, make_settings
 from lppa.protocol.sockets import FAREWELL, Wire
 from lppa.protocol.view import View, read_view
@@ -64,18 +65,14 @@ def run_node(
     """
     torch.set_num_threads(1)
     wire = Wire(book, me, secret)
-    linger = FAREWELL
     try:
         inbox = wire.inbox()
         coordinator = wire.outbox(COORDINATOR, timeout)
         endpoint = inbox.endpoint if inbox.endpoint != book.node(me).endpoint else ""
-        plan = join(wire, coordinator, timeout, endpoint)
-
-        def report(message: Message) -> None:
-            # Never waits: training does not depend on the coordinator.
-            coordinator.send(encode(message, book.run, me), wait=False)
-
-        with reported_failures(report) as at:
+        hello = introduce(wire, endpoint)
+        plan = join(wire, coordinator, timeout, hello)
+        report = Reports(coordinator, book.run, me, hello)
+        with last_words(report), reported_failures(report) as at:
             settings = make_settings(
                 plan.settings, {"data_dir": None if data_dir is None else str(data_dir)}
             )
@@ -90,6 +87,7 @@ def run_node(
             learner = make_learner(settings, me, plan.nodes, plan.run_seed, device, problem)
             near = around(view, me, settings, rule.update(), learner.size)
             links = NetworkLinks(near, wire, inbox, coordinator, view.endpoints)
+            links.reports = report
             run_folder = out or Path("runs") / plan.name
             log_file = log_path(run_folder, me) if record else None
             # From the first message on: a quick neighbour's noise comes before the handshake ends.
@@ -100,10 +98,23 @@ def run_node(
                 clock = Stopwatch()
                 neighbours = Neighbours(links, row, device, clock)
                 train(settings, rule, learner, neighbours, plan.run_seed, folder, report, at)
-            linger = settings.timeout
+            if not links.wait_until(lambda: report.settled):
+                log.warning("the coordinator did not say that it has heard of the end")
         return run_folder
     finally:
-        wire.close(linger)
+        wire.close(FAREWELL)
+
+
+@contextmanager
+def last_words(report: Reports) -> Iterator[None]:
+    """A node that fails says so before it goes, to a coordinator that hears it."""
+    try:
+        yield
+    except Stopped:
+        raise
+    except BaseException:
+        report.settle(FAREWELL)
+        raise
 
 
 @contextmanager
@@ -215,6 +226,7 @@ def train(
         )
         watch = Evaluation(settings, learner, inject, neighbours, Sketch(learner.size, run_seed))
         final = follow(loop, watch, record, report, at)
+        links.settle()
         record.tensors("state.pt", dict(final.vectors))
         seconds = neighbours.clock.split()
         report(Done(final.t, {"seconds": seconds, "bytes": dict(links.sent)}))

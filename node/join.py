@@ -20,13 +20,14 @@ log = logging.getLogger("lppa.join")
 HELLO_EVERY = 1.0
 
 
-def join(wire: Wire, coordinator: Outbox, timeout: float, endpoint: str = "") -> Plan:
-    """Waits for the plan; gives up when the coordinator has been silent for `timeout` seconds.
+def introduce(wire: Wire, endpoint: str = "") -> Hello:
+    """Who this process is; `endpoint` is where it listens, if not where peers.json says."""
+    return Hello(wire.instance, socket.gethostname(), os.getpid(), NOISE_EXCHANGES, endpoint)
 
-    `endpoint` is where this node listens.
-    """
+
+def join(wire: Wire, coordinator: Outbox, timeout: float, hello: Hello) -> Plan:
+    """Waits for the plan; gives up when the coordinator has been silent for `timeout` seconds."""
     where = wire.book.coordinator.endpoint
-    hello = Hello(wire.instance, socket.gethostname(), os.getpid(), NOISE_EXCHANGES, endpoint)
     heard = time.monotonic()
     missing: tuple[int, ...] = ()
     greeted = 0.0
@@ -37,7 +38,8 @@ def join(wire: Wire, coordinator: Outbox, timeout: float, endpoint: str = "") ->
             state = f" (it was waiting for {name_all(set(missing))})" if missing else ""
             raise RunFailed(
                 f"no coordinator answered at {where} for {timeout:g} s{state}; "
-                "start it with `lppa-coordinator --peers` and this same peers.json"
+                f"start it with `lppa-coordinator --peers` and this same peers.json"
+                f"{coordinator.hint()}"
             )
         if now - greeted >= HELLO_EVERY:
             coordinator.send(encode(hello, wire.book.run, wire.me), wait=False)

@@ -10,15 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Any
+from typing import Any, get_args
 
 import msgpack
 import numpy as np
 
-from lppa.protocol import messages
 from lppa.protocol.messages import Message
 
-VERSION = 2
+VERSION = 3
 COORDINATOR = -1  # the sender id of the coordinator; nodes count from 0
 MAX_HEADER = 1 << 20
 MAX_FRAME = 1 << 31
@@ -31,25 +30,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "|u1": np.dtype("|u1"),
 }
 
-KINDS: dict[str, type] = {
-    kind.__name__.lower(): kind
-    for kind in (
-        messages.Hello,
-        messages.Waiting,
-        messages.Plan,
-        messages.Refuse,
-        messages.Stop,
-        messages.Greet,
-        messages.Welcome,
-        messages.Noise,
-        messages.Seed,
-        messages.State,
-        messages.Progress,
-        messages.Metrics,
-        messages.Done,
-        messages.Failed,
-    )
-}
+KINDS: dict[str, type] = {kind.__name__.lower(): kind for kind in get_args(Message)}
 NAMES = {kind: name for name, kind in KINDS.items()}
 
 
@@ -71,10 +52,11 @@ class WrongRun(BadMessage):
 
 @dataclass(frozen=True)
 class Envelope:
-    """A decoded message, and who its header says sent it."""
+    """A decoded message, who its header says sent it, and which of that sender's it is."""
 
     sender: int
     message: Message
+    number: int = 0
 
 
 def _is_int(value: Any) -> bool:
@@ -100,8 +82,11 @@ ARRAY, VECTORS = "np.ndarray", "Vectors"
 IN_HEADER = ("epoch", "round")  # of every message, 0 where it has none
 
 
-def encode(message: Message, run: str, sender: int) -> list[Frame]:
-    """The frames of a message; its arrays are handed on as they are, not copied."""
+def encode(message: Message, run: str, sender: int, number: int = 0) -> list[Frame]:
+    """The frames of a message; its arrays are handed on as they are, not copied.
+
+    `number` counts the messages of a link that must not be lost; others have none.
+    """
     tensors: list[list[Any]] = []
     body: dict[str, Any] = {}
     frames: list[Frame] = []
@@ -122,6 +107,7 @@ def encode(message: Message, run: str, sender: int) -> list[Frame]:
         "run": run,
         "kind": NAMES[type(message)],
         "sender": sender,
+        "number": number,
         "epoch": getattr(message, "epoch", 0),
         "round": getattr(message, "round", 0),
         "tensors": tensors,
@@ -142,10 +128,11 @@ def decode(frames: Sequence[Frame], run: str) -> Envelope:
     kind = KINDS[header["kind"]]
     arrays = _arrays(header["tensors"], frames[1:])
     values = _body(kind, header, arrays)
-    return Envelope(header["sender"], kind(**values))
+    return Envelope(header["sender"], kind(**values), header["number"])
 
 
-HEADER = {"version": int, "run": str, "kind": str, "sender": int, "epoch": int, "round": int}
+NATURAL = ("number", *IN_HEADER)
+HEADER = {"version": int, "run": str, "kind": str, "sender": int, **dict.fromkeys(NATURAL, int)}
 
 
 def _header(frames: Sequence[Frame]) -> dict[str, Any]:
@@ -165,8 +152,8 @@ def _header(frames: Sequence[Frame]) -> dict[str, Any]:
             raise BadMessage(f"header field {name} is not {kind.__name__}")
     if not -1 <= header["sender"] < 1 << 31:
         raise BadMessage("sender out of range")
-    if not all(0 <= header[name] < 1 << 31 for name in IN_HEADER):
-        raise BadMessage("epoch or round out of range")
+    if not all(0 <= header[name] < 1 << 31 for name in NATURAL):
+        raise BadMessage("number, epoch or round out of range")
     if not isinstance(header["tensors"], list) or not isinstance(header["body"], dict):
         raise BadMessage("header with wrong types")
     return header

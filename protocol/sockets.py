@@ -30,9 +30,9 @@ HEARTBEAT_TIMEOUT_MS = 30_000
 QUEUE = 512
 NOBODY = -2  # speaks with a key that is not in the address book
 FAREWELL = 2.0  # seconds for last words to the coordinator
-FAILURES = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
-# A peer with another key than we expect only hangs up, again and again, in the handshake.
-HANG_UPS = 3
+REFUSED = zmq.EVENT_HANDSHAKE_FAILED_AUTH
+# A network that swallows what is sent is noticed after this long, and another connection tried.
+UNHEARD_MS = 10_000
 
 
 class SendTimeout(Exception):
@@ -125,7 +125,7 @@ class Wire:
             socket.curve_serverkey = peer.public_key.encode()
             socket.curve_secretkey = self.keys.secret.encode()
             socket.curve_publickey = self.keys.public.encode()
-        watched = FAILURES | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
+        watched = REFUSED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
         monitor = socket.get_monitor_socket(watched) if self.keys else None
         try:
             socket.connect(endpoint.replace("//localhost:", "//127.0.0.1:"))
@@ -143,6 +143,7 @@ class Wire:
         socket.maxmsgsize = MAX_FRAME
         socket.heartbeat_ivl = HEARTBEAT_MS
         socket.heartbeat_timeout = HEARTBEAT_TIMEOUT_MS
+        socket.tcp_maxrt = UNHEARD_MS
         socket.reconnect_ivl = 50
         socket.reconnect_ivl_max = 1000
         return socket
@@ -193,7 +194,8 @@ class Outbox:
         self.receiver = receiver
         self.socket = socket
         self.monitor = monitor
-        self.hang_ups = 0
+        self.turned_down = False
+        self.hang_ups = 0  # in a row, with no handshake between them
 
     def send(self, frames: Sequence[Frame], wait: bool = True) -> bool:
         """Queues a message; its arrays must not change any more. False if it was not taken."""
@@ -213,16 +215,27 @@ class Outbox:
             return None
 
     def refused(self) -> bool:
-        """Whether the two of us do not accept each other's keys, as far as is known by now."""
+        """Whether the receiver does not accept our key, as far as is known by now.
+
+        One that has another key than we expect only hangs up, and so does a forwarder whose target
+        is not there yet: that is told apart by patience alone (`hint`).
+        """
         while self.monitor is not None and self.monitor.poll(0):
             event = recv_monitor_message(self.monitor)["event"]
-            if event & FAILURES:
-                self.hang_ups = HANG_UPS
+            if event == REFUSED:
+                self.turned_down = True
             elif event == zmq.EVENT_DISCONNECTED:
                 self.hang_ups += 1
             else:
-                self.hang_ups = 0
-        return self.hang_ups >= HANG_UPS
+                self.hang_ups, self.turned_down = 0, False
+        return self.turned_down
+
+    def hint(self) -> str:
+        """What may be the matter with a receiver that did not answer, to end a sentence with."""
+        self.refused()
+        if not self.hang_ups:
+            return ""
+        return "; something hangs up there: is its key another one than in this peers.json?"
 
 
 def wait_for_any(boxes: Sequence[Inbox | Outbox], seconds: float) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from ports import Ports
 
-from lppa.coordinator.bootstrap import Roster, bootstrap
+from lppa.coordinator.bootstrap import KEPT, Roster, bootstrap
 from lppa.coordinator.watch import Watch, find_culprit
 from lppa.protocol.book import AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR, decode, encode
@@ -118,6 +118,7 @@ class World:
         self.blueprint = make_blueprint(settings, NODES, "run")
         self.roster = Roster(self.wires[0].inbox(), RUN, NODES)
         self.nodes = [self.node(i) for i in range(NODES)]
+        self.numbers = dict.fromkeys(range(NODES), 0)
         for i, node in enumerate(self.nodes):
             node.send(encode(Hello(f"instance-{i}", "here", i, NOISE_EXCHANGES), RUN, i))
         try:
@@ -133,7 +134,9 @@ class World:
         return self.wires[-1].outbox(COORDINATOR, 20.0)
 
     def send(self, node, message):
-        self.nodes[node].send(encode(message, RUN, node))
+        self.nodes[node].send(encode(message, RUN, node, self.numbers[node]))
+        if isinstance(message, KEPT):
+            self.numbers[node] += 1
 
     def report(self, round, skip=()):
         for node in set(range(NODES)) - set(skip):

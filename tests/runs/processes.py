@@ -198,9 +198,9 @@ def run_talkative_node(*given: Any) -> None:
     """
     honest = NetworkLinks._gather
 
-    def gather(self: NetworkLinks, seconds: float) -> None:
+    def gather(self: NetworkLinks, seconds: float, boxes: Any = ()) -> None:
         self.coordinator.send(encode(Progress(self.round), self.run, self.around.me), wait=False)
-        honest(self, min(seconds, 1.0))
+        honest(self, min(seconds, 1.0), boxes)
 
     NetworkLinks._gather = gather
     run_command(*given)
