@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 
 from lppa.coordinator.plan import Blueprint
 from lppa.protocol.book import is_endpoint
-from lppa.protocol.codec import COORDINATOR, BadMessage, Envelope, WrongRun, decode, encode
+from lppa.protocol.codec import (
+    COORDINATOR,
+    FROM_NODE,
+    BadMessage,
+    Envelope,
+    WrongRun,
+    decode,
+    encode,
+)
 from lppa.protocol.delivery import Came
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import check_speaker
@@ -30,6 +38,7 @@ from lppa.protocol.sockets import Arrival, Inbox, wait_for_any
 
 TICK = 0.1
 FORGOTTEN = 6.0  # seconds
+MOST_WAITING = 1 << 24  # bytes of one node's reports while nobody reads them
 KEPT = (Metrics, Done, Failed)  # by their nodes, until they are told that these were dealt with
 
 
@@ -44,6 +53,9 @@ class Roster:
     processes: dict[int, Hello] = field(default_factory=dict)
     heard: dict[int, float] = field(default_factory=dict)
     came: dict[int, Came] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.inbox.allow(MOST_WAITING, 4 * MOST_WAITING)
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -70,18 +82,19 @@ class Roster:
             self.send(node, Stop(reason))
 
     def open(self, arrival: Arrival) -> Envelope | None:
-        """The message of a node, checked; a stranger is told why it is refused."""
+        """The message of a node, checked; who has the right key is told why it is refused."""
         try:
-            envelope = decode(arrival.frames, self.run)
+            envelope = decode(arrival.frames, self.run, FROM_NODE)
             check_speaker(envelope, arrival.speaker)
             if not 0 <= envelope.sender < self.nodes:
                 raise BadMessage(f"there is no node {envelope.sender} in this run")
-        except WrongRun as other:
-            reason = f"it belongs to run {other.run}, this coordinator to run {self.run}"
-            self.answer(arrival.route, Refuse(reason))
-            return None
-        except BadMessage as reason:
-            self.answer(arrival.route, Refuse(str(reason)))
+        except BadMessage as bad:
+            self.inbox.offended(arrival)
+            if arrival.speaker is not None and 0 <= arrival.speaker < self.nodes:
+                # In the words of its own run: this one's name is not for others.
+                run = bad.run if isinstance(bad, WrongRun) else self.run
+                reason = "its peers.json is of another run" if run != self.run else str(bad)
+                self.inbox.reply(arrival.route, encode(Refuse(reason), run, COORDINATOR))
             return None
         if isinstance(envelope.message, Hello):
             admitted = self._admit(arrival.route, envelope.sender, envelope.message)
@@ -150,7 +163,7 @@ def bootstrap(
     while roster.missing:
         waiting(roster.missing)
         wait_for_any([roster.inbox], TICK)
-        while (arrival := roster.inbox.receive()) is not None:
+        for arrival in roster.inbox.arrivals():
             envelope = roster.open(arrival)
             if envelope is not None and isinstance(envelope.message, Hello) and roster.missing:
                 roster.send(envelope.sender, Waiting(roster.missing))

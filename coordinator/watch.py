@@ -33,11 +33,13 @@ class Watch:
         plan_again: Callable[[int], Message],
         timeout: float,
         deaths: Callable[[], dict[int, str]],
+        evaluated: Callable[[int], bool] = lambda round: True,
     ) -> None:
         self.roster = roster
         self.plan_again = plan_again
         self.timeout = timeout
         self.deaths = deaths
+        self.evaluated = evaluated
         self.collection = Collection(roster.nodes)
         self.rounds = dict.fromkeys(range(roster.nodes), 0)
         self.failures: dict[int, Failed] = {}
@@ -58,7 +60,7 @@ class Watch:
         """Returns when all nodes are done; raises RunFailed when one is lost."""
         while len(self.collection.done) < self.roster.nodes:
             wait_for_any([self.roster.inbox], TICK)
-            while (arrival := self.roster.inbox.receive()) is not None:
+            for arrival in self.roster.inbox.arrivals():
                 envelope = self.roster.open(arrival)
                 if envelope is None:
                     continue
@@ -85,6 +87,8 @@ class Watch:
             self.roster.send(node, self.plan_again(node))
         elif isinstance(message, Metrics):
             check_metrics(message)
+            if not self.evaluated(message.round) or self.collection.has(node, message.round):
+                raise BadMessage("a report that nobody asked for")
             metrics(node, message)
             complete = self.collection.add(node, message)
             if complete is not None:

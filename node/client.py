@@ -46,6 +46,7 @@ log = logging.getLogger("lppa.node")
 
 Report = Callable[[Message], None]
 PROGRESS_EVERY = 0.2
+LONGEST_REASON = 2000
 
 
 def run_node(
@@ -160,7 +161,7 @@ class reported_failures:
         if isinstance(error, KeyboardInterrupt):
             reason = "it was interrupted"
         log.error("stopping in round %d: %s", at, reason)
-        self.report(Failed(at, reason, waited_for))
+        self.report(Failed(at, reason[:LONGEST_REASON], waited_for))
 
 
 def around(view: View, me: int, settings: Settings, update: Update, size: int) -> Neighbourhood:

@@ -7,7 +7,7 @@ import os
 import socket
 import time
 
-from lppa.protocol.codec import COORDINATOR, BadMessage, Frame, WrongRun, decode, encode
+from lppa.protocol.codec import COORDINATOR, FROM_COORDINATOR, BadMessage, Frame, decode, encode
 from lppa.protocol.errors import RunFailed, WrongUse
 from lppa.protocol.links import Stopped
 from lppa.protocol.messages import Hello, Message, Plan, Refuse, Stop, Waiting
@@ -69,11 +69,7 @@ def join(wire: Wire, coordinator: Outbox, timeout: float, hello: Hello) -> Plan:
 def _answer(frames: list[Frame], run: str, where: str) -> Message | None:
     """The coordinator's message, None if it is not one."""
     try:
-        envelope = decode(frames, run)
-    except WrongRun as other:
-        raise WrongUse(
-            f"the coordinator at {where} belongs to run {other.run}, this peers.json to run {run}"
-        ) from None
+        envelope = decode(frames, run, FROM_COORDINATOR)
     except BadMessage as reason:
         log.warning("dropped a message from %s: %s", where, reason)
         return None

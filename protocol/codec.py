@@ -19,7 +19,7 @@ from lppa.protocol.messages import Message
 
 VERSION = 3
 COORDINATOR = -1  # the sender id of the coordinator; nodes count from 0
-MAX_HEADER = 1 << 20
+MAX_HEADER = 1 << 20  # of a plan; the receiver of anything else allows less
 MAX_FRAME = 1 << 31
 MAX_TEXT = 1 << 16
 MAX_DIMENSIONS = 4
@@ -116,8 +116,29 @@ def encode(message: Message, run: str, sender: int, number: int = 0) -> list[Fra
     return [msgpack.packb(header), *frames]
 
 
-def decode(frames: Sequence[Frame], run: str) -> Envelope:
+@dataclass(frozen=True)
+class Limits:
+    """How large a message may be where it arrives, before anything of it is looked at."""
+
+    header: int = MAX_HEADER
+    arrays: int = MAX_VECTORS * MAX_FRAME
+
+
+ANY = Limits()
+FROM_COORDINATOR = Limits(arrays=0)
+FROM_NODE = Limits(1 << 16, 1 << 14)  # what a node tells the coordinator
+ANSWER = Limits(1 << 13, 0)  # of a neighbour
+
+
+def decode(frames: Sequence[Frame], run: str, limits: Limits = ANY) -> Envelope:
     """The message in the frames, its arrays in place; raises BadMessage if anything is off."""
+    if len(frames) > 1 + MAX_VECTORS:
+        raise BadMessage(f"more than {MAX_VECTORS} arrays")
+    sizes = [memoryview(frame).nbytes for frame in frames]
+    if sum(sizes[1:]) > limits.arrays:
+        raise BadMessage(f"arrays of {sum(sizes[1:])} bytes")
+    if sizes and sizes[0] > limits.header:
+        raise BadMessage(f"header of {sizes[0]} bytes")
     header = _header(frames)
     if header["version"] != VERSION:
         raise BadMessage(f"it speaks protocol version {header['version']}, this is {VERSION}")
@@ -138,11 +159,8 @@ HEADER = {"version": int, "run": str, "kind": str, "sender": int, **dict.fromkey
 def _header(frames: Sequence[Frame]) -> dict[str, Any]:
     if not frames:
         raise BadMessage("no header")
-    raw = memoryview(frames[0])
-    if raw.nbytes > MAX_HEADER:
-        raise BadMessage(f"header of {raw.nbytes} bytes")
     try:
-        header = msgpack.unpackb(raw, strict_map_key=True, max_str_len=MAX_TEXT)
+        header = msgpack.unpackb(memoryview(frames[0]), strict_map_key=True, max_str_len=MAX_TEXT)
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise BadMessage(f"unreadable header ({type(error).__name__})") from None
     if not isinstance(header, dict) or set(header) != {*HEADER, "tensors", "body"}:

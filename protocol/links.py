@@ -205,6 +205,13 @@ def check_speaker(envelope: Envelope, speaker: int | None) -> None:
         raise BadMessage(f"its key is that of {describe(speaker)}")
 
 
+def largest_message(around: Neighbourhood) -> int:
+    """Bytes of arrays in the largest message that an honest neighbour sends."""
+    item = np.dtype(around.dtype).itemsize
+    state = sum(around.vectors(0).values())
+    return max(item * max(state, around.size), 2 * SEED_BYTES)
+
+
 def arrays_of(message: Message) -> dict[str, np.ndarray]:
     """The arrays of a message by their names."""
     if isinstance(message, State):

@@ -10,7 +10,17 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from lppa.protocol.codec import COORDINATOR, BadMessage, Envelope, Frame, decode, encode
+from lppa.protocol.codec import (
+    ANSWER,
+    COORDINATOR,
+    FROM_COORDINATOR,
+    BadMessage,
+    Envelope,
+    Frame,
+    Limits,
+    decode,
+    encode,
+)
 from lppa.protocol.delivery import EVERY_MESSAGES, Came
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import (
@@ -20,6 +30,7 @@ from lppa.protocol.links import (
     Stopped,
     array_bytes,
     check_speaker,
+    largest_message,
 )
 from lppa.protocol.messages import (
     Ask,
@@ -76,6 +87,9 @@ class NetworkLinks(Links):
         self.look_at = 0.0
         # What a sender may be ahead by, two messages a round, and what is told only now and then.
         self.window = 2 * (around.nodes + 1) + EVERY_MESSAGES
+        self.limits = Limits(1 << 13, largest_message(around))
+        each = self.window * self.limits.header + 2 * (around.nodes + 1) * self.limits.arrays
+        inbox.allow(each, each * max(1, len(around.inputs)))
 
     # --- greetings ------------------------------------------------------------------------------
 
@@ -201,7 +215,7 @@ class NetworkLinks(Links):
     def _hear(self, receiver: int) -> None:
         """Heeds what a receiver has answered."""
         way = self.outgoing[receiver]
-        while (frames := way.outbox.receive()) is not None:
+        for frames in way.outbox.answers():
             envelope = self._open(frames)
             if envelope and envelope.sender == receiver and isinstance(envelope.message, Taken):
                 way.heed(envelope.message)
@@ -226,12 +240,13 @@ class NetworkLinks(Links):
         for receiver, way in self.outgoing.items():
             if way.sent.asked is not None:
                 self._hear(receiver)
-        while (arrival := self.inbox.receive()) is not None:
+        for arrival in self.inbox.arrivals():
             self._take_in(arrival)
 
     def _take_in(self, arrival: Arrival) -> None:
-        envelope = self._open(arrival.frames)
+        envelope = self._open(arrival.frames, self.limits)
         if envelope is None:
+            self.inbox.offended(arrival)
             return
         message, sender = envelope.message, envelope.sender
         if isinstance(message, Greet):
@@ -239,8 +254,12 @@ class NetworkLinks(Links):
             return
         came = self.came.get(sender)
         known = came is not None and arrival.speaker in (None, sender)
-        if came is None or not known or getattr(message, "epoch", -1) != self.around.epoch:
+        epoch = getattr(message, "epoch", self.around.epoch)
+        if came is None or not known or epoch != self.around.epoch:
             self.accept(envelope, arrival.speaker)
+            # What is left of an epoch that is over comes from honest neighbours too.
+            if epoch == self.around.epoch:
+                self.inbox.offended(arrival)
             return
         if isinstance(message, Ask):
             self._note(sender, arrival.route)
@@ -253,6 +272,8 @@ class NetworkLinks(Links):
             self._note(sender, arrival.route)
             if came.take(array_bytes(message)):
                 self._tell(sender)
+        else:
+            self.inbox.offended(arrival)
 
     def _note(self, sender: int, route: bytes) -> None:
         self.routes[sender] = route
@@ -272,9 +293,9 @@ class NetworkLinks(Links):
             return ""
         return f"; it, or the link between them, was silent for {silence:.0f} s"
 
-    def _open(self, frames: Sequence[Frame]) -> Envelope | None:
+    def _open(self, frames: Sequence[Frame], limits: Limits = ANSWER) -> Envelope | None:
         try:
-            return decode(frames, self.run)
+            return decode(frames, self.run, limits)
         except BadMessage as reason:
             self.drop(str(reason))
             return None
@@ -286,8 +307,8 @@ class NetworkLinks(Links):
         self._heed_coordinator()
 
     def _heed_coordinator(self) -> None:
-        while (frames := self.coordinator.receive()) is not None:
-            envelope = self._open(frames)
+        for frames in self.coordinator.answers():
+            envelope = self._open(frames, FROM_COORDINATOR)
             if envelope is None or envelope.sender != COORDINATOR:
                 continue
             if isinstance(envelope.message, Stop):

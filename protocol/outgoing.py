@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
-from lppa.protocol.codec import BadMessage, Frame, decode, encode
+from lppa.protocol.codec import FROM_COORDINATOR, BadMessage, Frame, decode, encode
 from lppa.protocol.delivery import EVERY_BYTES, EVERY_MESSAGES, FIRST_WAIT, Sent
 from lppa.protocol.messages import Ask, Hello, Message, Progress, Taken, Who
 from lppa.protocol.sockets import Outbox, wait_for_any
@@ -87,9 +87,9 @@ class Reports(Outgoing):
         while not self.settled and (left := deadline - time.monotonic()) > 0:
             self.ask_if_due(time.monotonic())
             wait_for_any([self.outbox], min(left, FIRST_WAIT))
-            while (frames := self.outbox.receive()) is not None:
+            for frames in self.outbox.answers():
                 with suppress(BadMessage):
-                    self.hear(decode(frames, self.run).message)
+                    self.hear(decode(frames, self.run, FROM_COORDINATOR).message)
 
     def hear(self, message: Message) -> None:
         """Heeds the coordinator's answers."""

@@ -6,8 +6,10 @@ mean is not known here.
 
 from __future__ import annotations
 
+import logging
 import secrets
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -15,12 +17,15 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from lppa.protocol.book import AddressBook, Peer, is_any_port, is_local
-from lppa.protocol.codec import COORDINATOR, MAX_FRAME, Frame
+from lppa.protocol.codec import COORDINATOR, MAX_FRAME, MAX_VECTORS, Frame
 from lppa.protocol.errors import WrongUse
+from lppa.protocol.guard import Guard, hang_up
 from lppa.protocol.names import describe
 
 if TYPE_CHECKING:
     from zmq.auth.thread import ThreadAuthenticator
+
+log = logging.getLogger("lppa.links")
 
 # A peer that neither speaks nor answers a heartbeat for this long is reconnected.
 HEARTBEAT_MS = 5_000
@@ -28,6 +33,9 @@ HEARTBEAT_TIMEOUT_MS = 30_000
 # Messages that may wait in one direction of a link. A sender is ahead of its receiver by less than
 # the number of nodes, so a full queue means that the receiver reads nothing at all.
 QUEUE = 512
+MOST_FRAMES = MAX_VECTORS + 1
+MOST_AT_ONCE = 64  # messages that are read before deadlines and the coordinator are heeded again
+MOST_OFFENCES = 32  # by one peer
 NOBODY = -2  # speaks with a key that is not in the address book
 FAREWELL = 2.0  # seconds for last words to the coordinator
 REFUSED = zmq.EVENT_HANDSHAKE_FAILED_AUTH
@@ -65,12 +73,14 @@ def keys_of(secret: str) -> Keys:
 class Arrival:
     """Frames from the inbox: the connection to answer on, and who the key says is speaking.
 
-    `speaker` is None where links are not encrypted: then only the header tells.
+    `speaker` is None where links are not encrypted: then only the header tells. `connection` is the
+    number of its socket, −1 where connections are not watched.
     """
 
     route: bytes
     frames: list[Frame]
     speaker: int | None
+    connection: int = -1
 
 
 class Wire:
@@ -85,7 +95,9 @@ class Wire:
         self.keys = _own_keys(book, me, secret) if book.encrypted else None
         self.context = zmq.Context()
         self.outboxes: list[Outbox] = []
-        self.guard = _key_guard(self.context, set(self.owners)) if self.keys else None
+        self.allowed = set(self.owners)
+        self.keeper = _keeper(self.context, self.allowed) if self.keys else None
+        self.guard: Guard | None = None
 
     def inbox(self) -> Inbox:
         """Binds this process's own endpoint."""
@@ -108,7 +120,9 @@ class Wire:
         where = peer.endpoint
         if is_any_port(where):
             where = f"{where.removesuffix(':0')}:{port}"
-        return Inbox(socket, self.owners if self.keys else None, where)
+        # Sockets in a private folder are for those only who could do worse.
+        self.guard = Guard(socket) if where.startswith("tcp:") else None
+        return Inbox(socket, self.owners if self.keys else None, where, self.guard, self.allowed)
 
     def outbox(self, receiver: int, send_timeout: float, endpoint: str | None = None) -> Outbox:
         """Connects to a node, or to the coordinator; the peer need not be there yet.
@@ -152,6 +166,8 @@ class Wire:
         """Closes everything, giving messages that are still on their way `linger` seconds."""
         if self.guard:
             self.guard.stop()
+        if self.keeper:
+            self.keeper.stop()
         for outbox in self.outboxes:
             if outbox.receiver == COORDINATOR:
                 # It may be gone for good, and nobody depends on what it has not heard.
@@ -163,22 +179,63 @@ class Inbox:
     """The bound socket that all others write to; `endpoint` is where they find it."""
 
     def __init__(
-        self, socket: zmq.Socket[bytes], owners: dict[str, int] | None, endpoint: str
+        self,
+        socket: zmq.Socket[bytes],
+        owners: dict[str, int] | None,
+        endpoint: str,
+        guard: Guard | None,
+        allowed: set[str],
     ) -> None:
         self.socket = socket
         self.owners = owners
         self.endpoint = endpoint
+        self.guard = guard
+        self.allowed = allowed
+        self.offences: Counter[int] = Counter()
+
+    def allow(self, each: int, together: int) -> None:
+        """How many bytes may come and not be read yet, from one connection and from all."""
+        if self.guard is not None:
+            self.guard.allow(each, together)
 
     def receive(self) -> Arrival | None:
         """What has arrived, None where nothing has; never waits."""
         try:
-            route, *frames = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
+            route = self.socket.recv(zmq.NOBLOCK, copy=False)
         except zmq.Again:
             return None
-        speaker = None
+        frames = _parts(self.socket, route)
+        speaker, connection = None, -1
         if self.owners is not None:
             speaker = self.owners.get(cast(str, route.get("User-Id")), NOBODY)
-        return Arrival(route.bytes, [frame.buffer for frame in frames], speaker)
+        if self.guard is not None:
+            connection = route.get(zmq.SRCFD)
+            self.guard.note(connection, sum(map(len, frames)), len(frames))
+        return Arrival(route.bytes, frames, speaker, connection)
+
+    def arrivals(self) -> Iterator[Arrival]:
+        """What has arrived, but no more at once than leaves time for other things."""
+        for _ in range(MOST_AT_ONCE):
+            arrival = self.receive()
+            if arrival is None:
+                return
+            yield arrival
+
+    def offended(self, arrival: Arrival) -> None:
+        """Counts a message that no honest peer sends; who sends many is let in no more.
+
+        Only where keys tell who it was: in clear text anybody could have done it in its name.
+        """
+        speaker = arrival.speaker
+        if self.owners is None or speaker is None or arrival.connection < 0:
+            return
+        self.offences[speaker] += 1
+        if self.offences[speaker] >= MOST_OFFENCES:
+            hang_up(arrival.connection)
+            keys = {key for key, owner in self.owners.items() if owner == speaker}
+            if keys & self.allowed:
+                self.allowed -= keys
+                log.warning("%s sends nonsense and is let in no more", describe(speaker))
 
     def reply(self, route: bytes, frames: Sequence[Frame]) -> None:
         """Answers on the connection that a message came by; lost if that is gone."""
@@ -210,9 +267,18 @@ class Outbox:
     def receive(self) -> list[Frame] | None:
         """An answer that has come back, None where there is none; never waits."""
         try:
-            return [f.buffer for f in self.socket.recv_multipart(zmq.NOBLOCK, copy=False)]
+            first = self.socket.recv(zmq.NOBLOCK, copy=False)
         except zmq.Again:
             return None
+        return [first.buffer, *_parts(self.socket, first)]
+
+    def answers(self) -> Iterator[list[Frame]]:
+        """What has come back, but no more at once than leaves time for other things."""
+        for _ in range(MOST_AT_ONCE):
+            frames = self.receive()
+            if frames is None:
+                return
+            yield frames
 
     def refused(self) -> bool:
         """Whether the receiver does not accept our key, as far as is known by now.
@@ -236,6 +302,16 @@ class Outbox:
         if not self.hang_ups:
             return ""
         return "; something hangs up there: is its key another one than in this peers.json?"
+
+
+def _parts(socket: zmq.Socket[bytes], last: zmq.Frame) -> list[Frame]:
+    """The frames after the first; of too many, enough to see that."""
+    frames: list[Frame] = []
+    while last.more:
+        last = socket.recv(copy=False)
+        if len(frames) <= MOST_FRAMES:
+            frames.append(last.buffer)
+    return frames
 
 
 def wait_for_any(boxes: Sequence[Inbox | Outbox], seconds: float) -> None:
@@ -267,7 +343,7 @@ def _own_keys(book: AddressBook, me: int, secret: str | None) -> Keys:
     return keys
 
 
-def _key_guard(context: zmq.Context[zmq.Socket[bytes]], allowed: set[str]) -> ThreadAuthenticator:
+def _keeper(context: zmq.Context[zmq.Socket[bytes]], allowed: set[str]) -> ThreadAuthenticator:
     """A ZAP handler that lets in only the keys of the address book."""
     # Imported late: it brings asyncio, which clear-text runs do not need.
     from zmq.auth.thread import ThreadAuthenticator
@@ -276,7 +352,7 @@ def _key_guard(context: zmq.Context[zmq.Socket[bytes]], allowed: set[str]) -> Th
         def callback(self, domain: str, key: bytes) -> bool:
             return key.decode() in allowed
 
-    guard = ThreadAuthenticator(context)
-    guard.start()
-    guard.configure_curve_callback(domain="lppa", credentials_provider=Provider())
-    return guard
+    keeper = ThreadAuthenticator(context)
+    keeper.start()
+    keeper.configure_curve_callback(domain="lppa", credentials_provider=Provider())
+    return keeper

@@ -58,6 +58,7 @@ def coordinate(
             lambda node: blueprint.plan(node, roster.endpoints),
             blueprint.settings.timeout,
             lambda: nodes.deaths() if nodes else {},
+            blueprint.settings.evaluated,
         )
         outcome = Outcome(INTERRUPTED, round=0)
         last_words = "the run was interrupted"
