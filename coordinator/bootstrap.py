@@ -8,16 +8,39 @@ from dataclasses import dataclass, field, replace
 
 from lppa.coordinator.plan import Blueprint
 from lppa.protocol.book import is_endpoint
-from lppa.protocol.codec import COORDINATOR, BadMessage, Envelope, WrongRun, decode, encode
+from lppa.protocol.codec import (
+    COORDINATOR,
+    FROM_NODE,
+    BadMessage,
+    Envelope,
+    WrongRun,
+    decode,
+    encode,
+)
+from lppa.protocol.delivery import Came
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import check_speaker
-from lppa.protocol.messages import Hello, Message, Refuse, Stop, Waiting
+from lppa.protocol.messages import (
+    Ask,
+    Done,
+    Failed,
+    Hello,
+    Message,
+    Metrics,
+    Refuse,
+    Stop,
+    Taken,
+    Waiting,
+    Who,
+)
 from lppa.protocol.names import name_all
 from lppa.protocol.sockets import Arrival, Inbox, wait_for_any
 from lppa.protocol.view import View
 
 TICK = 0.1
 FORGOTTEN = 6.0  # seconds
+MOST_WAITING = 1 << 24  # bytes of one node's reports while nobody reads them
+KEPT = (Metrics, Done, Failed)  # by their nodes, until they are told that these were dealt with
 
 
 @dataclass
@@ -34,6 +57,10 @@ class Roster:
     may_return: bool = False
     lost: set[int] = field(default_factory=set)
     knocked: dict[str, float] = field(default_factory=dict)
+    came: dict[int, Came] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.inbox.allow(MOST_WAITING, 4 * MOST_WAITING)
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -60,24 +87,46 @@ class Roster:
             self.send(node, Stop(reason))
 
     def open(self, arrival: Arrival) -> Envelope | None:
-        """The message of a node, checked; a stranger is told why it is refused."""
+        """The message of a node, checked; who has the right key is told why it is refused."""
         try:
-            envelope = decode(arrival.frames, self.run)
+            envelope = decode(arrival.frames, self.run, FROM_NODE)
             check_speaker(envelope, arrival.speaker)
             if not 0 <= envelope.sender < self.nodes:
                 raise BadMessage(f"there is no node {envelope.sender} in this run")
-        except WrongRun as other:
-            reason = f"it belongs to run {other.run}, this coordinator to run {self.run}"
-            self.answer(arrival.route, Refuse(reason))
-            return None
-        except BadMessage as reason:
-            self.answer(arrival.route, Refuse(str(reason)))
+        except BadMessage as bad:
+            self.inbox.offended(arrival)
+            if arrival.speaker is not None and 0 <= arrival.speaker < self.nodes:
+                # In the words of its own run: this one's name is not for others.
+                run = bad.run if isinstance(bad, WrongRun) else self.run
+                reason = "its peers.json is of another run" if run != self.run else str(bad)
+                self.inbox.reply(arrival.route, encode(Refuse(reason), run, COORDINATOR))
             return None
         if isinstance(envelope.message, Hello):
             admitted = self._admit(arrival.route, envelope.sender, envelope.message)
             return envelope if admitted else None
         # Only the process that was admitted speaks for a node.
-        return envelope if self.routes.get(envelope.sender) == arrival.route else None
+        if self.routes.get(envelope.sender) != arrival.route:
+            self.answer(arrival.route, Who())
+            return None
+        return self._in_order(envelope)
+
+    def _in_order(self, envelope: Envelope) -> Envelope | None:
+        """The message unless it is a second copy, or comes after one that was lost."""
+        came, message = self.came[envelope.sender], envelope.message
+        if isinstance(message, Ask):
+            came.asked(message.first)
+            self.send(envelope.sender, Taken(0, came.told(), message.serial))
+            return None
+        if not isinstance(message, KEPT) or came.expects(envelope.number):
+            return envelope
+        return None
+
+    def took(self, envelope: Envelope) -> None:
+        """A report was dealt with: its node need not keep it any longer."""
+        if isinstance(envelope.message, KEPT):
+            came = self.came[envelope.sender]
+            came.take(0)
+            self.send(envelope.sender, Taken(0, came.told()))
 
     def _admit(self, route: bytes, node: int, hello: Hello) -> bool:
         """Takes a node in; a second process with the same id is refused by name."""
@@ -93,6 +142,8 @@ class Roster:
             reason = f"node {node} is here already, as process {first.pid} on {first.host}"
             self.answer(route, Refuse(reason))
             return False
+        if node not in self.came or first.instance != hello.instance:
+            self.came[node] = Came()
         self.processes[node], self.routes[node], self.heard[node] = hello, route, now
         return True
 
@@ -136,7 +187,7 @@ def bootstrap(
     while roster.missing:
         waiting(roster.missing)
         wait_for_any([roster.inbox], TICK)
-        while (arrival := roster.inbox.receive()) is not None:
+        for arrival in roster.inbox.arrivals():
             envelope = roster.open(arrival)
             if envelope is not None and isinstance(envelope.message, Hello) and roster.missing:
                 roster.send(envelope.sender, Waiting(roster.missing))

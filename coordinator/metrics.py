@@ -30,6 +30,7 @@ from lppa.protocol.messages import Done, Metrics
 Report = TypeVar("Report")
 
 SKETCH = 256  # numbers in a sketch
+MOST_WRITTEN = 1 << 14  # characters of one report on the disk
 NORMS = ("gamma_norm", "gradient_norm")  # None where a rule has no such vector
 RESULTS = ("accuracy", "loss")  # None where there is nothing to measure
 # May be left out.
@@ -52,11 +53,15 @@ class Collection:
     def __post_init__(self) -> None:
         self.members = self.members or set(range(self.nodes))
 
+    def has(self, node: int, round: int) -> bool:
+        """Whether a node's report of a round is there."""
+        return node in self.reports.get(round, {})
+
     def add(self, node: int, metrics: Metrics) -> Row | None:
         """Takes a report in; returns the round's row when it was the last one missing."""
-        of_round = self.reports.setdefault(metrics.round, {})
-        if node in of_round:
+        if self.has(node, metrics.round):
             return None
+        of_round = self.reports.setdefault(metrics.round, {})
         of_round[node] = metrics
         if not self.members <= set(of_round) or self._has_row(metrics.round):
             return None
@@ -71,9 +76,11 @@ class Collection:
 def check_metrics(metrics: Metrics) -> None:
     """Raises BadMessage unless a report has the figures that are needed, as numbers."""
     try:
-        json.dumps(metrics.values, allow_nan=False)
+        length = len(json.dumps(metrics.values, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         raise BadMessage("a report that cannot be written down") from None
+    if length > MOST_WRITTEN:
+        raise BadMessage(f"a report of {length} characters")
     for name in (*NORMS, *RESULTS, *EXTRAS):
         value = metrics.values.get(name, None if name in EXTRAS else "missing")
         if not isinstance(value, (int, float)) and value is not None:

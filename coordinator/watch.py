@@ -72,6 +72,7 @@ class Watch:
         deaths: Callable[[], dict[int, str]],
         heard: Heard,
         warn: Callable[[str], None],
+        evaluated: Callable[[int], bool] = lambda round: True,
     ) -> None:
         self.roster = roster
         self.membership = membership
@@ -83,6 +84,7 @@ class Watch:
         self.deaths = deaths
         self.listener = heard
         self.warn = warn
+        self.evaluated = evaluated
         self.rounds = dict.fromkeys(range(roster.nodes), 0)
         self.failures: dict[int, Failed] = {}
         self.late: dict[int, tuple[int, float, float]] = {}
@@ -107,7 +109,7 @@ class Watch:
         """Returns when all members are done; raises RunFailed when the run cannot go on."""
         while self.membership.active:
             wait_for_any([self.roster.inbox], TICK)
-            while (arrival := self.roster.inbox.receive()) is not None:
+            for arrival in self.roster.inbox.arrivals():
                 envelope = self.roster.open(arrival)
                 if envelope is None:
                     continue
@@ -115,6 +117,7 @@ class Watch:
                     self._take(envelope.sender, envelope.message)
                 except BadMessage as reason:
                     log.warning("dropped a message from node %d: %s", envelope.sender, reason)
+                self.roster.took(envelope)
             members = self.membership.members
             self.listener.progress(
                 {n: t for n, t in self.rounds.items() if n in members},
@@ -141,6 +144,8 @@ class Watch:
             self.late.pop(node, None)
         if isinstance(message, Metrics):
             check_metrics(message)
+            if not self.evaluated(message.round) or self.collection.has(node, message.round):
+                raise BadMessage("a report that nobody asked for")
             self.listener.metrics(node, message)
             complete = self.collection.add(node, message)
             if complete is not None:

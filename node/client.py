@@ -7,8 +7,9 @@ Puts the parts together from a plan, and again whenever the graph changes. The m
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,23 +20,26 @@ from lppa.models.problem import Problem
 from lppa.node.blame import blame
 from lppa.node.checkpoint import Checkpoint, checkpoints_folder, usable
 from lppa.node.device import choose_device
-from lppa.node.join import await_view, join
+from lppa.node.join import await_view, introduce, join
 from lppa.node.learner import make_learner
 from lppa.node.log import LogWriter, keep_before, log_path
 from lppa.node.rules import find_rule
 from lppa.node.training import Report, Task, Training
 from lppa.node.updates import Update
 from lppa.protocol.book import AddressBook
-from lppa.protocol.codec import COORDINATOR, encode
+from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
 from lppa.protocol.links import Neighbourhood, Stopped, Tap, ViewEnds
-from lppa.protocol.messages import Entered, Failed, Late, Message, Plan
+from lppa.protocol.messages import Failed, Late, Plan
 from lppa.protocol.network import NetworkLinks
+from lppa.protocol.outgoing import Reports
 from lppa.protocol.settings import OWN, Settings, make_settings
-from lppa.protocol.sockets import FAREWELL, Inbox, Outbox, Wire
+from lppa.protocol.sockets import FAREWELL, Inbox, Wire
 from lppa.protocol.view import View, read_view
 
 log = logging.getLogger("lppa.node")
+
+LONGEST_REASON = 2000
 
 
 @dataclass(frozen=True)
@@ -61,18 +65,14 @@ def run_node(book: AddressBook, me: int, secret: str | None, means: Means) -> Pa
     torch.set_num_threads(1)
     found = usable(checkpoints_folder(own_folder(means.out, me))) if means.resume else {}
     wire = Wire(book, me, secret)
-    linger = FAREWELL
     try:
         inbox = wire.inbox()
         coordinator = wire.outbox(COORDINATOR, means.timeout)
         endpoint = inbox.endpoint if inbox.endpoint != book.node(me).endpoint else ""
-        plan = join(wire, coordinator, means.timeout, endpoint, tuple(found))
-
-        def report(message: Message) -> None:
-            # Never waits: training does not depend on the coordinator.
-            coordinator.send(encode(message, book.run, me), wait=False)
-
-        with reported_failures(report) as at:
+        hello = introduce(wire, endpoint, tuple(found))
+        plan = join(wire, coordinator, means.timeout, hello)
+        report = Reports(coordinator, book.run, me, hello)
+        with last_words(report), reported_failures(report) as at:
             run_folder = means.out or Path("runs") / plan.name
             task = make_task(plan, me, own_folder(run_folder, me), means, report, at)
             since = find_checkpoint(found, plan)
@@ -80,14 +80,24 @@ def run_node(book: AddressBook, me: int, secret: str | None, means: Means) -> Pa
             try:
                 log_file = log_path(run_folder, me) if means.record else None
                 with recorder(log_file, book.run, me, plan, since) as tap:
-                    Seat(wire, inbox, coordinator, plan, training, tap).stay()
-                    linger = task.settings.timeout
-                    training.finish()
+                    Seat(wire, inbox, report, plan, training, tap).stay()
             finally:
                 training.close()
         return run_folder
     finally:
-        wire.close(linger)
+        wire.close(FAREWELL)
+
+
+@contextmanager
+def last_words(report: Reports) -> Iterator[None]:
+    """A node that fails says so before it goes, to a coordinator that hears it."""
+    try:
+        yield
+    except Stopped:
+        raise
+    except BaseException:
+        report.settle(FAREWELL)
+        raise
 
 
 class Seat:
@@ -97,53 +107,59 @@ class Seat:
         self,
         wire: Wire,
         inbox: Inbox,
-        coordinator: Outbox,
+        reports: Reports,
         plan: Plan,
         training: Training,
         tap: Tap | None,
     ) -> None:
         self.wire = wire
         self.inbox = inbox
-        self.coordinator = coordinator
+        self.reports = reports
         self.plan = plan
         self.training = training
         self.tap = tap
 
     def stay(self) -> None:
-        """Trains to the end, through all changes of the graph."""
-        task, me = self.training.task, self.wire.me
+        """Trains to the end, through all changes of the graph, and keeps the results."""
+        task = self.training.task
         view, fingerprint = read_view(self.plan.view), self.plan.greeting
         last = task.settings.rounds + task.settings.finish
-        # Where a view begins at the end, everybody keeps what it has.
-        while view.first_round < last:
+        while True:
+            links = self._links(view)
             try:
-                self._train(view, fingerprint)
+                # Where a view begins at the end, everybody keeps what it has.
+                if view.first_round < last:
+                    links.handshake(fingerprint)
+                    self.training.run(links, view)
+                    links.settle()
+                self.training.finish()
+                self._leave(links)
                 return
             except ViewEnds as end:
+                links.close()
                 log.info("the graph changes after round %d", self.training.round)
-                done = -1 if self.training.state is None else self.training.state.t
                 given = await_view(
-                    self.wire, self.coordinator, end.epoch, done, task.settings.timeout
+                    self.wire, self.reports, end.epoch, self.training.done, task.settings.timeout
                 )
                 view, fingerprint = read_view(given.view), given.fingerprint
-                if me not in view.places:
-                    raise RunFailed(f"the next view has no place for node {me}") from None
 
-    def _train(self, view: View, fingerprint: str) -> None:
+    def _links(self, view: View) -> NetworkLinks:
         task, me = self.training.task, self.wire.me
         near = around(view, me, task.settings, task.rule.update(), task.learner.size)
-        links = NetworkLinks(near, self.wire, self.inbox, self.coordinator, view.endpoints)
+        links = NetworkLinks(near, self.wire, self.inbox, self.reports, view.endpoints)
+        # From the first message on: a quick neighbour's noise comes before the handshake ends.
         links.tap = self.tap
         links.on_wait = lambda t, node, waited: task.report(Late(view.epoch, t, node, (waited,)))
-        try:
-            # Recorded from the first message on: a quick neighbour's noise comes before the
-            # handshake ends.
-            links.handshake(fingerprint)
-            task.report(Entered(view.epoch))
-            self.training.run(links, view)
-        except ViewEnds:
-            links.close()
-            raise
+        return links
+
+    def _leave(self, links: NetworkLinks) -> None:
+        """Waits until the coordinator has heard of the end; who is done needs no other view."""
+        deadline = time.monotonic() + self.training.task.settings.timeout
+        while not self.reports.settled and time.monotonic() < deadline:
+            with suppress(ViewEnds):
+                links.wait_until(lambda: self.reports.settled)
+        if not self.reports.settled:
+            log.warning("the coordinator did not say that it has heard of the end")
 
 
 def own_folder(run: Path | None, me: int) -> Path:
@@ -249,7 +265,7 @@ class reported_failures:
         if isinstance(error, KeyboardInterrupt):
             reason = "it was interrupted"
         log.error("stopping in round %d: %s", at, reason)
-        self.report(Failed(at, reason, waited_for))
+        self.report(Failed(at, reason[:LONGEST_REASON], waited_for))
 
 
 def around(view: View, me: int, settings: Settings, update: Update, size: int) -> Neighbourhood:

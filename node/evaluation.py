@@ -30,17 +30,12 @@ class Evaluation:
         neighbours: Neighbours,
         sketch: Sketch,
     ) -> None:
-        self.every = settings.eval_every
-        self.ends = (settings.rounds, settings.rounds + settings.finish)
+        self.due = settings.evaluated
         self.learner = learner
         self.inject = inject
         self.links = neighbours.links
         self.clock = neighbours.clock
         self.sketch = sketch
-
-    def due(self, t: int) -> bool:
-        """Every so many rounds, and always at the end."""
-        return t % self.every == 0 or t in self.ends
 
     def __call__(self, now: ClientState) -> Metrics:
         with self.clock("eval"):

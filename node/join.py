@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Sequence
 
-from lppa.protocol.codec import COORDINATOR, BadMessage, Frame, WrongRun, decode, encode
+from lppa.protocol.codec import COORDINATOR, FROM_COORDINATOR, BadMessage, Frame, decode, encode
 from lppa.protocol.errors import RunFailed, WrongUse
 from lppa.protocol.links import Stopped
 from lppa.protocol.messages import (
@@ -26,6 +26,7 @@ from lppa.protocol.messages import (
     Waiting,
 )
 from lppa.protocol.names import name_all
+from lppa.protocol.outgoing import Reports
 from lppa.protocol.settings import NOISE_EXCHANGES
 from lppa.protocol.sockets import Outbox, Wire, wait_for_any
 
@@ -34,20 +35,12 @@ log = logging.getLogger("lppa.join")
 HELLO_EVERY = 1.0
 
 
-def join(
-    wire: Wire,
-    coordinator: Outbox,
-    timeout: float,
-    endpoint: str = "",
-    checkpoints: Sequence[tuple[int, int]] = (),
-) -> Plan:
-    """Waits for the plan; gives up when the coordinator has been silent for `timeout` seconds.
+def introduce(wire: Wire, endpoint: str = "", checkpoints: Sequence[tuple[int, int]] = ()) -> Hello:
+    """Who this process is; `endpoint` is where it listens, if not where peers.json says.
 
-    `endpoint` is where this node listens, `checkpoints` the epochs and rounds that it could go on
-    from.
+    `checkpoints` are the epochs and rounds that it could go on from.
     """
-    where = wire.book.coordinator.endpoint
-    hello = Hello(
+    return Hello(
         wire.instance,
         socket.gethostname(),
         os.getpid(),
@@ -56,6 +49,11 @@ def join(
         tuple(epoch for epoch, _ in checkpoints),
         tuple(round for _, round in checkpoints),
     )
+
+
+def join(wire: Wire, coordinator: Outbox, timeout: float, hello: Hello) -> Plan:
+    """Waits for the plan; gives up when the coordinator has been silent for `timeout` seconds."""
+    where = wire.book.coordinator.endpoint
     heard = time.monotonic()
     missing: tuple[int, ...] = ()
     greeted = 0.0
@@ -66,7 +64,8 @@ def join(
             state = f" (it was waiting for {name_all(set(missing))})" if missing else ""
             raise RunFailed(
                 f"no coordinator answered at {where} for {timeout:g} s{state}; "
-                "start it with `lppa-coordinator --peers` and this same peers.json"
+                f"start it with `lppa-coordinator --peers` and this same peers.json"
+                f"{coordinator.hint()}"
             )
         if now - greeted >= HELLO_EVERY:
             coordinator.send(encode(hello, wire.book.run, wire.me), wait=False)
@@ -93,45 +92,39 @@ def join(
             log.info("waiting for %s", name_all(set(missing)))
 
 
-def await_view(wire: Wire, coordinator: Outbox, epoch: int, done: int, timeout: float) -> NextView:
+def await_view(wire: Wire, reports: Reports, epoch: int, done: int, timeout: float) -> NextView:
     """Waits for the graph of an epoch, or of a later one if that changes again meanwhile.
 
     `done` is the last round that this node has done, −1 if it has no model yet.
     """
+    run, where = wire.book.run, wire.book.coordinator.endpoint
     said, heard = 0.0, time.monotonic()
     while True:
         now = time.monotonic()
         if now - heard > timeout:
             raise RunFailed(f"the coordinator did not say how to go on for {timeout:g} s")
         if now - said >= HELLO_EVERY:
-            coordinator.send(encode(Halted(epoch, done), wire.book.run, wire.me), wait=False)
+            reports(Halted(epoch, done))
             said = now
-        wait_for_any([coordinator], HELLO_EVERY)
-        frames = coordinator.receive()
-        message = (
-            None
-            if frames is None
-            else _answer(frames, wire.book.run, wire.book.coordinator.endpoint)
-        )
-        if message is None:
-            continue
-        heard = time.monotonic()
-        if isinstance(message, Stop):
-            raise Stopped(message.reason)
-        if isinstance(message, Halt) and message.epoch > epoch:
-            epoch, said = message.epoch, 0.0
-        if isinstance(message, NextView) and message.epoch == epoch:
-            return message
+        wait_for_any([reports.outbox], HELLO_EVERY)
+        for frames in reports.outbox.answers():
+            message = _answer(frames, run, where)
+            if message is None:
+                continue
+            heard = time.monotonic()
+            reports.hear(message)
+            if isinstance(message, Stop):
+                raise Stopped(message.reason)
+            if isinstance(message, Halt | NextView) and message.epoch > epoch:
+                epoch, said = message.epoch, 0.0
+            if isinstance(message, NextView) and message.epoch == epoch:
+                return message
 
 
 def _answer(frames: list[Frame], run: str, where: str) -> Message | None:
     """The coordinator's message, None if it is not one."""
     try:
-        envelope = decode(frames, run)
-    except WrongRun as other:
-        raise WrongUse(
-            f"the coordinator at {where} belongs to run {other.run}, this peers.json to run {run}"
-        ) from None
+        envelope = decode(frames, run, FROM_COORDINATOR)
     except BadMessage as reason:
         log.warning("dropped a message from %s: %s", where, reason)
         return None

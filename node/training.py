@@ -78,6 +78,11 @@ class Training:
         """How many rounds are behind it."""
         return 0 if self.state is None else self.state.t
 
+    @property
+    def done(self) -> int:
+        """The last round that it has done, −1 before it has begun."""
+        return -1 if self.state is None else self.state.t
+
     def _open(self) -> Record:
         """The node's folder; not before it has met its neighbours, so that nothing is left of a
         node that never began."""

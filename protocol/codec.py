@@ -17,9 +17,9 @@ import numpy as np
 
 from lppa.protocol.messages import Message
 
-VERSION = 2
+VERSION = 3
 COORDINATOR = -1  # the sender id of the coordinator; nodes count from 0
-MAX_HEADER = 1 << 20
+MAX_HEADER = 1 << 20  # of a plan; the receiver of anything else allows less
 MAX_FRAME = 1 << 31
 MAX_TEXT = 1 << 16
 MAX_DIMENSIONS = 4
@@ -52,10 +52,11 @@ class WrongRun(BadMessage):
 
 @dataclass(frozen=True)
 class Envelope:
-    """A decoded message, and who its header says sent it."""
+    """A decoded message, who its header says sent it, and which of that sender's it is."""
 
     sender: int
     message: Message
+    number: int = 0
 
 
 def _is_int(value: Any) -> bool:
@@ -81,8 +82,11 @@ ARRAY, VECTORS = "np.ndarray", "Vectors"
 IN_HEADER = ("epoch", "round")  # of every message, 0 where it has none
 
 
-def encode(message: Message, run: str, sender: int) -> list[Frame]:
-    """The frames of a message; its arrays are handed on as they are, not copied."""
+def encode(message: Message, run: str, sender: int, number: int = 0) -> list[Frame]:
+    """The frames of a message; its arrays are handed on as they are, not copied.
+
+    `number` counts the messages of a link that must not be lost; others have none.
+    """
     tensors: list[list[Any]] = []
     body: dict[str, Any] = {}
     frames: list[Frame] = []
@@ -103,6 +107,7 @@ def encode(message: Message, run: str, sender: int) -> list[Frame]:
         "run": run,
         "kind": NAMES[type(message)],
         "sender": sender,
+        "number": number,
         "epoch": getattr(message, "epoch", 0),
         "round": getattr(message, "round", 0),
         "tensors": tensors,
@@ -111,8 +116,29 @@ def encode(message: Message, run: str, sender: int) -> list[Frame]:
     return [msgpack.packb(header), *frames]
 
 
-def decode(frames: Sequence[Frame], run: str) -> Envelope:
+@dataclass(frozen=True)
+class Limits:
+    """How large a message may be where it arrives, before anything of it is looked at."""
+
+    header: int = MAX_HEADER
+    arrays: int = MAX_VECTORS * MAX_FRAME
+
+
+ANY = Limits()
+FROM_COORDINATOR = Limits(arrays=0)
+FROM_NODE = Limits(1 << 16, 1 << 14)  # what a node tells the coordinator
+ANSWER = Limits(1 << 13, 0)  # of a neighbour
+
+
+def decode(frames: Sequence[Frame], run: str, limits: Limits = ANY) -> Envelope:
     """The message in the frames, its arrays in place; raises BadMessage if anything is off."""
+    if len(frames) > 1 + MAX_VECTORS:
+        raise BadMessage(f"more than {MAX_VECTORS} arrays")
+    sizes = [memoryview(frame).nbytes for frame in frames]
+    if sum(sizes[1:]) > limits.arrays:
+        raise BadMessage(f"arrays of {sum(sizes[1:])} bytes")
+    if sizes and sizes[0] > limits.header:
+        raise BadMessage(f"header of {sizes[0]} bytes")
     header = _header(frames)
     if header["version"] != VERSION:
         raise BadMessage(f"it speaks protocol version {header['version']}, this is {VERSION}")
@@ -123,20 +149,18 @@ def decode(frames: Sequence[Frame], run: str) -> Envelope:
     kind = KINDS[header["kind"]]
     arrays = _arrays(header["tensors"], frames[1:])
     values = _body(kind, header, arrays)
-    return Envelope(header["sender"], kind(**values))
+    return Envelope(header["sender"], kind(**values), header["number"])
 
 
-HEADER = {"version": int, "run": str, "kind": str, "sender": int, "epoch": int, "round": int}
+NATURAL = ("number", *IN_HEADER)
+HEADER = {"version": int, "run": str, "kind": str, "sender": int, **dict.fromkeys(NATURAL, int)}
 
 
 def _header(frames: Sequence[Frame]) -> dict[str, Any]:
     if not frames:
         raise BadMessage("no header")
-    raw = memoryview(frames[0])
-    if raw.nbytes > MAX_HEADER:
-        raise BadMessage(f"header of {raw.nbytes} bytes")
     try:
-        header = msgpack.unpackb(raw, strict_map_key=True, max_str_len=MAX_TEXT)
+        header = msgpack.unpackb(memoryview(frames[0]), strict_map_key=True, max_str_len=MAX_TEXT)
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise BadMessage(f"unreadable header ({type(error).__name__})") from None
     if not isinstance(header, dict) or set(header) != {*HEADER, "tensors", "body"}:
@@ -146,8 +170,8 @@ def _header(frames: Sequence[Frame]) -> dict[str, Any]:
             raise BadMessage(f"header field {name} is not {kind.__name__}")
     if not -1 <= header["sender"] < 1 << 31:
         raise BadMessage("sender out of range")
-    if not all(0 <= header[name] < 1 << 31 for name in IN_HEADER):
-        raise BadMessage("epoch or round out of range")
+    if not all(0 <= header[name] < 1 << 31 for name in NATURAL):
+        raise BadMessage("number, epoch or round out of range")
     if not isinstance(header["tensors"], list) or not isinstance(header["body"], dict):
         raise BadMessage("header with wrong types")
     return header

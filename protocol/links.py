@@ -105,7 +105,8 @@ class Links(ABC):
             if left <= 0:
                 raise RunFailed(
                     f"node {self.around.me} waited {self.around.timeout:g} s for the "
-                    f"{kind.__name__.lower()} of round {round} from node {sender}",
+                    f"{kind.__name__.lower()} of round {round} from node {sender}"
+                    f"{self._news_of(sender)}",
                     node=sender,
                     round=round,
                 )
@@ -113,16 +114,17 @@ class Links(ABC):
             self._gather(min(left, 1.0 if due is None else due))
         return message
 
-    def accept(self, envelope: Envelope, speaker: int | None) -> None:
-        """Puts a message into the mailbox, or drops it with a reason."""
+    def accept(self, envelope: Envelope, speaker: int | None) -> bool:
+        """Puts a message into the mailbox, or drops it with a reason and returns False."""
         try:
             message = self._checked(envelope, speaker)
         except BadMessage as reason:
             self.drop(str(reason), envelope.sender)
-        else:
-            if self.tap is not None:
-                self.tap("in", envelope.sender, message)
-            self.mailbox.put(envelope.sender, message)
+            return False
+        if self.tap is not None:
+            self.tap("in", envelope.sender, message)
+        self.mailbox.put(envelope.sender, message)
+        return True
 
     def drop(self, reason: str, sender: int | None = None) -> None:
         """Counts and logs a message that is not used."""
@@ -177,6 +179,14 @@ class Links(ABC):
         return False
 
     @abstractmethod
+    def settle(self) -> None:
+        """Returns when all that was sent has been taken, or the time for that is over."""
+
+    def _news_of(self, sender: int) -> str:
+        """What else is known about a peer that was waited for, to end a sentence with."""
+        return ""
+
+    @abstractmethod
     def check_for_stop(self) -> None:
         """Raises Stopped if somebody has ended the run; never waits."""
 
@@ -198,6 +208,9 @@ class LocalLinks(Links):
         super().__init__(around)
         self.queues = queues
 
+    def settle(self) -> None:
+        """What is in a queue has arrived."""
+
     def check_for_stop(self) -> None:
         """Nobody can end a run in one process from outside."""
 
@@ -215,6 +228,13 @@ def check_speaker(envelope: Envelope, speaker: int | None) -> None:
     """On encrypted links the key says who is speaking; the header must say the same."""
     if speaker is not None and speaker != envelope.sender:
         raise BadMessage(f"its key is that of {describe(speaker)}")
+
+
+def largest_message(around: Neighbourhood) -> int:
+    """Bytes of arrays in the largest message that an honest neighbour sends."""
+    item = np.dtype(around.dtype).itemsize
+    state = sum(around.vectors(0).values())
+    return max(item * max(state, around.size), 2 * SEED_BYTES)
 
 
 def arrays_of(message: Message) -> dict[str, np.ndarray]:

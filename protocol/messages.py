@@ -176,6 +176,35 @@ class State:
 
 
 @dataclass(frozen=True)
+class Ask:
+    """Sender to receiver of numbered messages, after a silence: what has come?
+
+    What is numbered lower than `first` was taken already, or will never come.
+    """
+
+    epoch: int
+    serial: int
+    first: int
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Receiver to sender, over the same connection: all that is numbered below `upto` has come.
+
+    `serial` is that of the Ask that it answers, 0 where nobody asked.
+    """
+
+    epoch: int
+    upto: int
+    serial: int = 0
+
+
+@dataclass(frozen=True)
+class Who:
+    """Coordinator to a node that it does not know by its connection: say hello (again)."""
+
+
+@dataclass(frozen=True)
 class Progress:
     """Node to coordinator, now and then: the round that it has reached."""
 
@@ -214,7 +243,7 @@ class Failed:
 
 
 Message = (
-    Hello | Waiting | Plan | Halt | Halted | NextView | Entered | Late | Pulse | Refuse | Stop
+    Hello | Waiting | Who | Plan | Halt | Halted | NextView | Entered | Late | Pulse | Refuse | Stop
     | Greet | Welcome
-    | Noise | Seed | State | Progress | Metrics | Done | Failed
+    | Noise | Seed | State | Ask | Taken | Progress | Metrics | Done | Failed
 )  # fmt: skip

@@ -1,14 +1,27 @@
 """Links over ZeroMQ: greets the neighbours, then moves messages between sockets and mailbox.
 
-What makes a message acceptable is decided in `links`, for all kinds of links alike.
+What makes a message acceptable is decided in `links`, for all kinds of links alike; what is kept
+and sent again in `delivery`.
 """
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from lppa.protocol.codec import COORDINATOR, BadMessage, Envelope, Frame, decode, encode
+from lppa.protocol.codec import (
+    ANSWER,
+    COORDINATOR,
+    FROM_COORDINATOR,
+    BadMessage,
+    Envelope,
+    Frame,
+    Limits,
+    decode,
+    encode,
+)
+from lppa.protocol.delivery import EVERY_MESSAGES, Came
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import (
     Exchanged,
@@ -16,102 +29,132 @@ from lppa.protocol.links import (
     Neighbourhood,
     Stopped,
     ViewEnds,
+    array_bytes,
     check_speaker,
+    largest_message,
 )
-from lppa.protocol.messages import Greet, Halt, NextView, Refuse, Stop, Welcome
+from lppa.protocol.messages import (
+    Ask,
+    Entered,
+    Greet,
+    Halt,
+    Message,
+    NextView,
+    Noise,
+    Refuse,
+    Seed,
+    State,
+    Stop,
+    Taken,
+    Welcome,
+)
 from lppa.protocol.names import name_all
+from lppa.protocol.outgoing import Outgoing, Reports
 from lppa.protocol.sockets import Arrival, Inbox, Outbox, SendTimeout, Wire, wait_for_any
 
-GREET_EVERY = 1.0  # seconds
+log = logging.getLogger("lppa.links")
+
+GREET_EVERY = 1.0
+LOOK_EVERY = 0.25  # seconds between two looks at what should be asked
+SILENT = 6.0  # a neighbour that waits asks more often than that what has come
 
 
 class NetworkLinks(Links):
-    """Links over ZeroMQ: one inbox, an outbox per out-neighbour, an ear for the coordinator."""
+    """Links over ZeroMQ: one inbox, a way out to each out-neighbour, an ear for the coordinator."""
 
     def __init__(
         self,
         around: Neighbourhood,
         wire: Wire,
         inbox: Inbox,
-        coordinator: Outbox,
+        reports: Reports,
         endpoints: Mapping[int, str] | None = None,
     ) -> None:
         super().__init__(around)
         told = endpoints or {}
-        self.run = wire.book.run
-        self.led = time.monotonic()
-        self.fingerprint = ""
-        self.greeted: set[int] = set()
         self.wire = wire
+        self.run = wire.book.run
         self.inbox = inbox
-        self.coordinator = coordinator
-        self.outboxes = {to: wire.outbox(to, around.timeout, told.get(to)) for to in around.outputs}
+        # A node's own reports, which need an answer now and then too.
+        self.reports = reports
+        self.led = time.monotonic()
+        self.met = False
+        self.outgoing = {
+            to: Outgoing(
+                wire.outbox(to, around.timeout, told.get(to)), self.run, around.me, around.epoch
+            )
+            for to in around.outputs
+        }
+        self.came = {sender: Came() for sender in around.inputs}
+        self.routes: dict[int, bytes] = {}
+        self.heard = dict.fromkeys(around.inputs, time.monotonic())
+        self.fingerprint = ""
+        self.unheard = set(around.inputs)
+        self.look_at = 0.0
+        # What a sender may be ahead by, two messages a round, and what is told only now and then.
+        self.window = 2 * (around.nodes + 1) + EVERY_MESSAGES
+        self.limits = Limits(1 << 13, largest_message(around))
+        each = self.window * self.limits.header + 2 * (around.nodes + 1) * self.limits.arrays
+        inbox.allow(each, each * max(1, len(around.inputs)))
+
+    # --- greetings ------------------------------------------------------------------------------
 
     def handshake(self, fingerprint: str) -> None:
         """Greets every neighbour and makes sure that all of them follow the same plan."""
         self.fingerprint = fingerprint
-        unheard, unwelcome = set(self.around.inputs), set(self.around.outputs)
-        began, greeted = time.monotonic(), -GREET_EVERY
-        while unheard or unwelcome:
-            waited = time.monotonic() - began
-            if waited > self.around.timeout and not self._is_led():
-                missing = min(unheard | unwelcome)
+        unwelcome = set(self.outgoing)
+        deadline, greeted = time.monotonic() + self.around.timeout, 0.0
+        while self.unheard or unwelcome:
+            now = time.monotonic()
+            if now >= deadline and not self._is_led():
+                missing = self.unheard | unwelcome
+                hints = [self.outgoing[node].outbox.hint() for node in sorted(unwelcome)]
                 raise RunFailed(
                     f"node {self.around.me} waited {self.around.timeout:g} s to be greeted by "
-                    f"{name_all(unheard | unwelcome)}",
-                    node=missing,
+                    f"{name_all(missing)}{next(filter(None, hints), '')}",
+                    node=min(missing),
                     round=0,
                 )
-            if waited - greeted >= GREET_EVERY:
-                # Again and again: a neighbour that is still in another epoch does not answer.
-                greeted = waited
-                greet = encode(Greet(self.around.epoch, fingerprint), self.run, self.around.me)
+            if now - greeted >= GREET_EVERY:
+                # Again and again: a connection may be lost with the greeting on it.
+                greeted = now
                 for receiver in unwelcome:
-                    self.outboxes[receiver].send(greet, wait=False)
-            # Not for long at once: that a key was turned down is not heard on these sockets.
-            boxes: list[Inbox | Outbox] = [self.inbox, self.coordinator, *self.outboxes.values()]
-            wait_for_any(boxes, min(max(0.0, self.around.timeout - waited), 0.5))
-            self._heed_coordinator()
-            self._take_in()
-            unheard -= self.greeted
-            for receiver in sorted(unwelcome):
-                if self._welcomed_by(receiver, fingerprint):
-                    unwelcome.discard(receiver)
+                    self._say(receiver, Greet(self.around.epoch, fingerprint))
+            boxes = [self.outgoing[receiver].outbox for receiver in unwelcome]
+            self._gather(min(max(0.0, deadline - now), 0.5), boxes)
+            unwelcome -= {receiver for receiver in unwelcome if self._welcomed_by(receiver)}
+        self.met = True
+        self.reports(Entered(self.around.epoch))
 
-    def _take_in(self) -> None:
-        """All that has arrived from neighbours."""
-        while (arrival := self.inbox.receive()) is not None:
-            envelope = self._open(arrival.frames)
-            if envelope is None:
-                continue
-            if not isinstance(envelope.message, Greet):
-                self.accept(envelope, arrival.speaker)
-            elif self._same_plan(envelope, arrival, envelope.message, self.fingerprint):
-                self.greeted.add(envelope.sender)
+    def _say(self, receiver: int, message: Message) -> None:
+        frames = encode(message, self.run, self.around.me)
+        self.outgoing[receiver].outbox.send(frames, wait=False)
 
-    def _same_plan(self, envelope: Envelope, arrival: Arrival, greet: Greet, ours: str) -> bool:
+    def _greeted(self, envelope: Envelope, greet: Greet, arrival: Arrival) -> None:
         """Answers a neighbour's greeting; two plans in one run are refused by name."""
         try:
             check_speaker(envelope, arrival.speaker)
         except BadMessage as reason:
             self.drop(str(reason), envelope.sender)
-            return False
+            return
         if greet.epoch != self.around.epoch:
-            # One of us will hear of the other's view, and greet again.
-            return False
+            return  # one of us will hear of the other's view, and greet again
         if envelope.sender not in self.around.inputs:
             refusal = f"node {envelope.sender} is not an in-neighbour of node {self.around.me}"
-            self.inbox.reply(arrival.route, encode(Refuse(refusal), self.run, self.around.me))
+            self._reply(arrival.route, Refuse(refusal))
             self.drop(refusal, envelope.sender)
-            return False
-        welcome = Welcome(self.around.epoch, ours)
-        self.inbox.reply(arrival.route, encode(welcome, self.run, self.around.me))
-        self._compare(envelope.sender, greet.fingerprint, ours)
-        return True
+            return
+        if not self.fingerprint:
+            return  # not ready yet: it greets again
+        self._reply(arrival.route, Welcome(self.around.epoch, self.fingerprint))
+        if envelope.sender in self.unheard:
+            self._compare(envelope.sender, greet.fingerprint)
+            self.unheard.discard(envelope.sender)
 
-    def _welcomed_by(self, receiver: int, fingerprint: str) -> bool:
-        frames = self.outboxes[receiver].receive()
-        if self.outboxes[receiver].refused():
+    def _welcomed_by(self, receiver: int) -> bool:
+        outbox = self.outgoing[receiver].outbox
+        frames = outbox.receive()
+        if outbox.refused():
             raise RunFailed(
                 f"node {receiver} turned down the key of node {self.around.me}: "
                 "do both have the same peers.json?",
@@ -127,25 +170,30 @@ class NetworkLinks(Links):
             return False
         if envelope.message.epoch != self.around.epoch:
             return False
-        self._compare(receiver, envelope.message.fingerprint, fingerprint)
+        self._compare(receiver, envelope.message.fingerprint)
         return True
 
-    def _compare(self, peer: int, theirs: str, ours: str) -> None:
-        if theirs != ours:
+    def _compare(self, peer: int, theirs: str) -> None:
+        if theirs != self.fingerprint:
             raise RunFailed(
                 f"node {peer} follows another plan ({theirs[:8]}) than node {self.around.me} "
-                f"({ours[:8]}): topology or settings differ",
+                f"({self.fingerprint[:8]}): topology or settings differ",
                 node=peer,
                 round=0,
             )
 
-    def check_for_stop(self) -> None:
-        """Raises Stopped if the coordinator has ended the run; never waits."""
-        self._heed_coordinator()
+    # --- out ------------------------------------------------------------------------------------
 
     def _transmit(self, message: Exchanged, receiver: int) -> None:
+        way = self.outgoing[receiver]
+        if way.worth_hearing:
+            self._hear(receiver)
         try:
-            self.outboxes[receiver].send(encode(message, self.run, self.around.me))
+            if len(way.sent.kept) >= self.window:
+                way.ask()
+                if not self.wait_until(lambda: len(way.sent.kept) < self.window):
+                    raise SendTimeout
+            way.send(message, array_bytes(message))
         except SendTimeout:
             raise RunFailed(
                 f"node {receiver} took nothing from node {self.around.me} for "
@@ -154,21 +202,124 @@ class NetworkLinks(Links):
                 round=message.round,
             ) from None
 
-    def _gather(self, seconds: float) -> None:
-        wait_for_any([self.inbox, self.coordinator], seconds)
-        self._heed_coordinator()
-        self._take_in()
+    def settle(self) -> None:
+        """Returns when all that was sent has been taken, or the time for that is over."""
+        for sender in self.routes:
+            self._tell(sender)
+        if not self.wait_until(lambda: all(way.settled for way in self.outgoing.values())):
+            missing = {to for to, way in self.outgoing.items() if not way.settled}
+            log.warning("%s did not say that the last messages have come", name_all(missing))
 
-    def _open(self, frames: Sequence[Frame]) -> Envelope | None:
+    def wait_until(self, condition: Callable[[], bool]) -> bool:
+        """Goes on listening until something is true; False if that takes longer than allowed."""
+        deadline = time.monotonic() + self.around.timeout
+        while not condition():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            unsettled = [way.outbox for way in self.outgoing.values() if not way.settled]
+            self._gather(min(left, LOOK_EVERY), unsettled)
+            for receiver, way in self.outgoing.items():
+                if not way.settled:
+                    self._hear(receiver)
+        return True
+
+    def _hear(self, receiver: int) -> None:
+        """Heeds what a receiver has answered."""
+        way = self.outgoing[receiver]
+        for frames in way.outbox.answers():
+            envelope = self._open(frames)
+            if envelope and envelope.sender == receiver and isinstance(envelope.message, Taken):
+                way.heed(envelope.message)
+
+    def _look_after(self, now: float) -> list[Outbox]:
+        """Asks where there was no answer for long; returns where an answer is waited for."""
+        if now >= self.look_at:
+            self.look_at = now + LOOK_EVERY
+            self.reports.ask_if_due(now)
+            for way in self.outgoing.values():
+                way.ask_if_due(now)
+        return [way.outbox for way in self.outgoing.values() if way.sent.asked is not None]
+
+    # --- in -------------------------------------------------------------------------------------
+
+    def _gather(self, seconds: float, boxes: Sequence[Outbox] = ()) -> None:
+        asked = self._look_after(time.monotonic())
+        ears: list[Inbox | Outbox] = [self.inbox, self.reports.outbox, *{*boxes, *asked}]
+        wait_for_any(ears, min(seconds, LOOK_EVERY))
+        self._heed_coordinator()
+        for receiver, way in self.outgoing.items():
+            if way.sent.asked is not None:
+                self._hear(receiver)
+        for arrival in self.inbox.arrivals():
+            self._take_in(arrival)
+
+    def _take_in(self, arrival: Arrival) -> None:
+        envelope = self._open(arrival.frames, self.limits)
+        if envelope is None:
+            self.inbox.offended(arrival)
+            return
+        message, sender = envelope.message, envelope.sender
+        if isinstance(message, Greet):
+            self._greeted(envelope, message, arrival)
+            return
+        came = self.came.get(sender)
+        known = came is not None and arrival.speaker in (None, sender)
+        epoch = getattr(message, "epoch", self.around.epoch)
+        if came is None or not known or epoch != self.around.epoch:
+            self.accept(envelope, arrival.speaker)
+            # What is left of an epoch that is over comes from honest neighbours too.
+            if epoch == self.around.epoch:
+                self.inbox.offended(arrival)
+            return
+        if isinstance(message, Ask):
+            self._note(sender, arrival.route)
+            came.asked(message.first)
+            self._tell(sender, message.serial)
+        elif isinstance(message, (Noise, Seed, State)) and not came.expects(envelope.number):
+            # A second copy, or what follows something that was lost: its sender will ask.
+            self._note(sender, arrival.route)
+        elif self.accept(envelope, arrival.speaker):
+            self._note(sender, arrival.route)
+            if came.take(array_bytes(message)):
+                self._tell(sender)
+        else:
+            self.inbox.offended(arrival)
+
+    def _note(self, sender: int, route: bytes) -> None:
+        self.routes[sender] = route
+        self.heard[sender] = time.monotonic()
+
+    def _tell(self, sender: int, serial: int = 0) -> None:
+        """Tells a neighbour how far its messages have come."""
+        upto = self.came[sender].told()
+        self._reply(self.routes[sender], Taken(self.around.epoch, upto, serial))
+
+    def _reply(self, route: bytes, message: Message) -> None:
+        self.inbox.reply(route, encode(message, self.run, self.around.me))
+
+    def _news_of(self, sender: int) -> str:
+        silence = time.monotonic() - self.heard[sender]
+        if silence < min(SILENT, self.around.timeout):
+            return ""
+        return f"; it, or the link between them, was silent for {silence:.0f} s"
+
+    def _open(self, frames: Sequence[Frame], limits: Limits = ANSWER) -> Envelope | None:
         try:
-            return decode(frames, self.run)
+            return decode(frames, self.run, limits)
         except BadMessage as reason:
             self.drop(str(reason))
             return None
 
+    # --- the coordinator ------------------------------------------------------------------------
+
+    def check_for_stop(self) -> None:
+        """Raises Stopped if the coordinator has ended the run; never waits."""
+        self._heed_coordinator()
+
     def _heed_coordinator(self) -> None:
-        while (frames := self.coordinator.receive()) is not None:
-            envelope = self._open(frames)
+        for frames in self.reports.outbox.answers():
+            envelope = self._open(frames, FROM_COORDINATOR)
             if envelope is None or envelope.sender != COORDINATOR:
                 continue
             self.led = time.monotonic()
@@ -177,11 +328,15 @@ class NetworkLinks(Links):
                 raise Stopped(message.reason)
             if isinstance(message, Halt | NextView) and message.epoch > self.around.epoch:
                 raise ViewEnds(message.epoch)
+            if isinstance(message, NextView) and message.epoch == self.around.epoch and self.met:
+                # It has not heard that we are in it.
+                self.reports(Entered(self.around.epoch))
+            self.reports.hear(message)
 
     def _is_led(self) -> bool:
         return self.around.waits_on and time.monotonic() - self.led < self.around.timeout
 
     def close(self) -> None:
-        """Lets go of the outboxes: the neighbours of the next view may be others."""
-        for outbox in self.outboxes.values():
-            self.wire.drop(outbox)
+        """Lets go of the ways out: the neighbours of the next view may be others."""
+        for way in self.outgoing.values():
+            self.wire.drop(way.outbox)

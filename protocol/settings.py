@@ -226,6 +226,10 @@ class Settings:
         """β as a number: a run has one, whoever chose it."""
         return float(self.beta)
 
+    def evaluated(self, t: int) -> bool:
+        """Whether models are evaluated after t rounds: every so many, and always at the end."""
+        return t % self.eval_every == 0 or t in (self.rounds, self.rounds + self.finish)
+
     def noisy(self, t: int) -> bool:
         """Whether noise is due before the states of round t are sent."""
         return t == 0 or (self.noise_every > 0 and t % self.noise_every == 0)

@@ -6,8 +6,10 @@ mean is not known here.
 
 from __future__ import annotations
 
+import logging
 import secrets
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -15,12 +17,15 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from lppa.protocol.book import AddressBook, Peer, is_any_port, is_local
-from lppa.protocol.codec import COORDINATOR, MAX_FRAME, Frame
+from lppa.protocol.codec import COORDINATOR, MAX_FRAME, MAX_VECTORS, Frame
 from lppa.protocol.errors import WrongUse
+from lppa.protocol.guard import Guard, hang_up
 from lppa.protocol.names import describe
 
 if TYPE_CHECKING:
     from zmq.auth.thread import ThreadAuthenticator
+
+log = logging.getLogger("lppa.links")
 
 # A peer that neither speaks nor answers a heartbeat for this long is reconnected.
 HEARTBEAT_MS = 5_000
@@ -28,11 +33,14 @@ HEARTBEAT_TIMEOUT_MS = 30_000
 # Messages that may wait in one direction of a link. A sender is ahead of its receiver by less than
 # the number of nodes, so a full queue means that the receiver reads nothing at all.
 QUEUE = 512
+MOST_FRAMES = MAX_VECTORS + 1
+MOST_AT_ONCE = 64  # messages that are read before deadlines and the coordinator are heeded again
+MOST_OFFENCES = 32  # by one peer
 NOBODY = -2  # speaks with a key that is not in the address book
 FAREWELL = 2.0  # seconds for last words to the coordinator
-FAILURES = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
-# A peer with another key than we expect only hangs up, again and again, in the handshake.
-HANG_UPS = 3
+REFUSED = zmq.EVENT_HANDSHAKE_FAILED_AUTH
+# A network that swallows what is sent is noticed after this long, and another connection tried.
+UNHEARD_MS = 10_000
 
 
 class SendTimeout(Exception):
@@ -65,12 +73,14 @@ def keys_of(secret: str) -> Keys:
 class Arrival:
     """Frames from the inbox: the connection to answer on, and who the key says is speaking.
 
-    `speaker` is None where links are not encrypted: then only the header tells.
+    `speaker` is None where links are not encrypted: then only the header tells. `connection` is the
+    number of its socket, −1 where connections are not watched.
     """
 
     route: bytes
     frames: list[Frame]
     speaker: int | None
+    connection: int = -1
 
 
 class Wire:
@@ -85,7 +95,9 @@ class Wire:
         self.keys = _own_keys(book, me, secret) if book.encrypted else None
         self.context = zmq.Context()
         self.outboxes: list[Outbox] = []
-        self.guard = _key_guard(self.context, set(self.owners)) if self.keys else None
+        self.allowed = set(self.owners)
+        self.keeper = _keeper(self.context, self.allowed) if self.keys else None
+        self.guard: Guard | None = None
 
     def inbox(self) -> Inbox:
         """Binds this process's own endpoint."""
@@ -109,7 +121,9 @@ class Wire:
         where = peer.endpoint
         if is_any_port(where):
             where = f"{where.removesuffix(':0')}:{port}"
-        return Inbox(socket, self.owners if self.keys else None, where)
+        # Sockets in a private folder are for those only who could do worse.
+        self.guard = Guard(socket) if where.startswith("tcp:") else None
+        return Inbox(socket, self.owners if self.keys else None, where, self.guard, self.allowed)
 
     def outbox(self, receiver: int, send_timeout: float, endpoint: str | None = None) -> Outbox:
         """Connects to a node, or to the coordinator; the peer need not be there yet.
@@ -126,7 +140,7 @@ class Wire:
             socket.curve_serverkey = peer.public_key.encode()
             socket.curve_secretkey = self.keys.secret.encode()
             socket.curve_publickey = self.keys.public.encode()
-        watched = FAILURES | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
+        watched = REFUSED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
         monitor = socket.get_monitor_socket(watched) if self.keys else None
         try:
             socket.connect(endpoint.replace("//localhost:", "//127.0.0.1:"))
@@ -144,6 +158,7 @@ class Wire:
         socket.maxmsgsize = MAX_FRAME
         socket.heartbeat_ivl = HEARTBEAT_MS
         socket.heartbeat_timeout = HEARTBEAT_TIMEOUT_MS
+        socket.tcp_maxrt = UNHEARD_MS
         socket.reconnect_ivl = 50
         socket.reconnect_ivl_max = 1000
         return socket
@@ -151,12 +166,15 @@ class Wire:
     def drop(self, outbox: Outbox) -> None:
         """Lets an outbox go; what it was given may still arrive within FAREWELL seconds."""
         self.outboxes.remove(outbox)
+        outbox.socket.disable_monitor()
         outbox.socket.close(linger=int(FAREWELL * 1000))
 
     def close(self, linger: float) -> None:
         """Closes everything, giving messages that are still on their way `linger` seconds."""
         if self.guard:
             self.guard.stop()
+        if self.keeper:
+            self.keeper.stop()
         for outbox in self.outboxes:
             if outbox.receiver == COORDINATOR:
                 # It may be gone for good, and nobody depends on what it has not heard.
@@ -168,22 +186,63 @@ class Inbox:
     """The bound socket that all others write to; `endpoint` is where they find it."""
 
     def __init__(
-        self, socket: zmq.Socket[bytes], owners: dict[str, int] | None, endpoint: str
+        self,
+        socket: zmq.Socket[bytes],
+        owners: dict[str, int] | None,
+        endpoint: str,
+        guard: Guard | None,
+        allowed: set[str],
     ) -> None:
         self.socket = socket
         self.owners = owners
         self.endpoint = endpoint
+        self.guard = guard
+        self.allowed = allowed
+        self.offences: Counter[int] = Counter()
+
+    def allow(self, each: int, together: int) -> None:
+        """How many bytes may come and not be read yet, from one connection and from all."""
+        if self.guard is not None:
+            self.guard.allow(each, together)
 
     def receive(self) -> Arrival | None:
         """What has arrived, None where nothing has; never waits."""
         try:
-            route, *frames = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
+            route = self.socket.recv(zmq.NOBLOCK, copy=False)
         except zmq.Again:
             return None
-        speaker = None
+        frames = _parts(self.socket, route)
+        speaker, connection = None, -1
         if self.owners is not None:
             speaker = self.owners.get(cast(str, route.get("User-Id")), NOBODY)
-        return Arrival(route.bytes, [frame.buffer for frame in frames], speaker)
+        if self.guard is not None:
+            connection = route.get(zmq.SRCFD)
+            self.guard.note(connection, sum(map(len, frames)), len(frames))
+        return Arrival(route.bytes, frames, speaker, connection)
+
+    def arrivals(self) -> Iterator[Arrival]:
+        """What has arrived, but no more at once than leaves time for other things."""
+        for _ in range(MOST_AT_ONCE):
+            arrival = self.receive()
+            if arrival is None:
+                return
+            yield arrival
+
+    def offended(self, arrival: Arrival) -> None:
+        """Counts a message that no honest peer sends; who sends many is let in no more.
+
+        Only where keys tell who it was: in clear text anybody could have done it in its name.
+        """
+        speaker = arrival.speaker
+        if self.owners is None or speaker is None or arrival.connection < 0:
+            return
+        self.offences[speaker] += 1
+        if self.offences[speaker] >= MOST_OFFENCES:
+            hang_up(arrival.connection)
+            keys = {key for key, owner in self.owners.items() if owner == speaker}
+            if keys & self.allowed:
+                self.allowed -= keys
+                log.warning("%s sends nonsense and is let in no more", describe(speaker))
 
     def reply(self, route: bytes, frames: Sequence[Frame]) -> bool:
         """Answers on the connection that a message came by; False if that is gone."""
@@ -204,7 +263,8 @@ class Outbox:
         self.receiver = receiver
         self.socket = socket
         self.monitor = monitor
-        self.hang_ups = 0
+        self.turned_down = False
+        self.hang_ups = 0  # in a row, with no handshake between them
 
     def send(self, frames: Sequence[Frame], wait: bool = True) -> bool:
         """Queues a message; its arrays must not change any more. False if it was not taken."""
@@ -219,21 +279,51 @@ class Outbox:
     def receive(self) -> list[Frame] | None:
         """An answer that has come back, None where there is none; never waits."""
         try:
-            return [f.buffer for f in self.socket.recv_multipart(zmq.NOBLOCK, copy=False)]
+            first = self.socket.recv(zmq.NOBLOCK, copy=False)
         except zmq.Again:
             return None
+        return [first.buffer, *_parts(self.socket, first)]
+
+    def answers(self) -> Iterator[list[Frame]]:
+        """What has come back, but no more at once than leaves time for other things."""
+        for _ in range(MOST_AT_ONCE):
+            frames = self.receive()
+            if frames is None:
+                return
+            yield frames
 
     def refused(self) -> bool:
-        """Whether the two of us do not accept each other's keys, as far as is known by now."""
+        """Whether the receiver does not accept our key, as far as is known by now.
+
+        One that has another key than we expect only hangs up, and so does a forwarder whose target
+        is not there yet: that is told apart by patience alone (`hint`).
+        """
         while self.monitor is not None and self.monitor.poll(0):
             event = recv_monitor_message(self.monitor)["event"]
-            if event & FAILURES:
-                self.hang_ups = HANG_UPS
+            if event == REFUSED:
+                self.turned_down = True
             elif event == zmq.EVENT_DISCONNECTED:
                 self.hang_ups += 1
             else:
-                self.hang_ups = 0
-        return self.hang_ups >= HANG_UPS
+                self.hang_ups, self.turned_down = 0, False
+        return self.turned_down
+
+    def hint(self) -> str:
+        """What may be the matter with a receiver that did not answer, to end a sentence with."""
+        self.refused()
+        if not self.hang_ups:
+            return ""
+        return "; something hangs up there: is its key another one than in this peers.json?"
+
+
+def _parts(socket: zmq.Socket[bytes], last: zmq.Frame) -> list[Frame]:
+    """The frames after the first; of too many, enough to see that."""
+    frames: list[Frame] = []
+    while last.more:
+        last = socket.recv(copy=False)
+        if len(frames) <= MOST_FRAMES:
+            frames.append(last.buffer)
+    return frames
 
 
 def wait_for_any(boxes: Sequence[Inbox | Outbox], seconds: float) -> None:
@@ -265,7 +355,7 @@ def _own_keys(book: AddressBook, me: int, secret: str | None) -> Keys:
     return keys
 
 
-def _key_guard(context: zmq.Context[zmq.Socket[bytes]], allowed: set[str]) -> ThreadAuthenticator:
+def _keeper(context: zmq.Context[zmq.Socket[bytes]], allowed: set[str]) -> ThreadAuthenticator:
     """A ZAP handler that lets in only the keys of the address book."""
     # Imported late: it brings asyncio, which clear-text runs do not need.
     from zmq.auth.thread import ThreadAuthenticator
@@ -274,7 +364,7 @@ def _key_guard(context: zmq.Context[zmq.Socket[bytes]], allowed: set[str]) -> Th
         def callback(self, domain: str, key: bytes) -> bool:
             return key.decode() in allowed
 
-    guard = ThreadAuthenticator(context)
-    guard.start()
-    guard.configure_curve_callback(domain="lppa", credentials_provider=Provider())
-    return guard
+    keeper = ThreadAuthenticator(context)
+    keeper.start()
+    keeper.configure_curve_callback(domain="lppa", credentials_provider=Provider())
+    return keeper

@@ -33,6 +33,7 @@ from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.links import Neighbourhood
 from lppa.protocol.mailbox import Mailbox
 from lppa.protocol.network import NetworkLinks
+from lppa.protocol.outgoing import Reports
 from lppa.protocol.sockets import Wire
 
 SHAPE, CLASSES, ROWS, BATCH = (1, 28, 28), 10, 2048, 256
@@ -103,7 +104,8 @@ def round_partner(
             TIMEOUT,
             vectors=lambda t: sizes,
         )
-        links = NetworkLinks(around, wire, wire.inbox(), wire.outbox(COORDINATOR, TIMEOUT))
+        reports = Reports(wire.outbox(COORDINATOR, TIMEOUT), book.run, me)
+        links = NetworkLinks(around, wire, wire.inbox(), reports)
         links.handshake("bench")
         turns = []
         for _ in range(repeats + 1):

@@ -20,6 +20,7 @@ from lppa.protocol.codec import COORDINATOR, encode
 from lppa.protocol.links import Neighbourhood
 from lppa.protocol.messages import State
 from lppa.protocol.network import NetworkLinks
+from lppa.protocol.outgoing import Reports
 from lppa.protocol.sockets import Wire
 
 MESSAGES = 50
@@ -106,6 +107,7 @@ def _open(
     around = Neighbourhood(
         me, MESSAGES, inputs, outputs, "float32", size, TIMEOUT, vectors=lambda t: sizes
     )
-    links = NetworkLinks(around, wire, wire.inbox(), wire.outbox(COORDINATOR, TIMEOUT))
+    reports = Reports(wire.outbox(COORDINATOR, TIMEOUT), book.run, me)
+    links = NetworkLinks(around, wire, wire.inbox(), reports)
     links.handshake("bench")
     return zmq.Context(), wire, links

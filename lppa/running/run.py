@@ -144,6 +144,7 @@ class Led:
             lambda: nodes.deaths() if nodes else {},
             records.listener,
             lambda text: records.warn([text]),
+            settings.evaluated,
         )
         self.start: Start | None = None
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ports import Ports
 
-from lppa.coordinator.bootstrap import Roster, Start, bootstrap
+from lppa.coordinator.bootstrap import KEPT, Roster, Start, bootstrap
 from lppa.coordinator.membership import Membership
 from lppa.coordinator.metrics import Collection
 from lppa.coordinator.views import first_view
@@ -137,6 +137,7 @@ class World:
         self.blueprint = make_blueprint(settings, NODES, "run")
         self.roster = Roster(self.wires[0].inbox(), RUN, NODES)
         self.nodes = [self.node(i) for i in range(NODES)]
+        self.numbers = dict.fromkeys(range(NODES), 0)
         for i, node in enumerate(self.nodes):
             node.send(encode(Hello(f"instance-{i}", "here", i, NOISE_EXCHANGES), RUN, i))
         try:
@@ -166,7 +167,9 @@ class World:
         return self.wires[-1].outbox(COORDINATOR, 20.0)
 
     def send(self, node, message):
-        self.nodes[node].send(encode(message, RUN, node))
+        self.nodes[node].send(encode(message, RUN, node, self.numbers[node]))
+        if isinstance(message, KEPT):
+            self.numbers[node] += 1
 
     def report(self, round, skip=()):
         for node in set(range(NODES)) - set(skip):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import msgpack
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lppa.protocol.codec import MAX_HEADER, BadMessage, WrongRun, all_finite, decode, encode
+from lppa.protocol import messages
+from lppa.protocol.codec import KINDS, MAX_HEADER, BadMessage, WrongRun, all_finite, decode, encode
 from lppa.protocol.messages import Failed, Hello, Metrics, Noise, Plan, State, Waiting
 
 RUN = "run-1"
@@ -57,6 +60,18 @@ def test_arrays_come_back_bit_for_bit(dtype, values, sender, round):
     assert envelope.message.delta.tobytes() == delta.tobytes()
 
 
+def test_every_message_has_a_kind_of_its_own_and_no_other_is_known():
+    kinds = {value for value in vars(messages).values() if dataclasses.is_dataclass(value)}
+    assert set(KINDS.values()) == kinds
+    assert len(KINDS) == len(kinds)
+
+
+def test_the_number_of_a_message_comes_back():
+    frames = [bytes(memoryview(frame)) for frame in encode(state(), RUN, 1, 77)]
+    assert decode(frames, RUN).number == 77
+    assert decode(frames_of(state()), RUN).number == 0
+
+
 def test_arrays_are_not_copied_on_the_way_out():
     message = state()
     frames = encode(message, RUN, 0)
@@ -87,13 +102,15 @@ def test_a_message_of_another_run_names_that_run():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"version": 3}, "version 3"),
+        ({"version": 2}, "version 2"),
         ({"version": True}, "version is not int"),
         ({"kind": "pickle"}, "unknown kind"),
         ({"kind": 3}, "kind is not str"),
         ({"sender": -2}, "out of range"),
         ({"sender": 1 << 40}, "out of range"),
         ({"round": -1}, "out of range"),
+        ({"number": -1}, "out of range"),
+        ({"number": 1.0}, "number is not int"),
         ({"body": []}, "wrong types"),
         ({"body": {"extra": 1}}, "more than it should have"),
         ({"tensors": []}, "2 frames for 0 arrays"),

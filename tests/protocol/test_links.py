@@ -12,6 +12,7 @@ from lppa.protocol.codec import COORDINATOR, Envelope
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import LocalLinks, Neighbourhood
 from lppa.protocol.messages import (
+    Ask,
     Done,
     Failed,
     Greet,
@@ -24,8 +25,10 @@ from lppa.protocol.messages import (
     Seed,
     State,
     Stop,
+    Taken,
     Waiting,
     Welcome,
+    Who,
 )
 from lppa.protocol.sockets import NOBODY
 
@@ -114,6 +117,9 @@ OTHERS = [
     Hello("i", "host", 1),
     Waiting((1,)),
     Plan("n", 2, {}, 1, {}, "f", "g"),
+    Who(),
+    Ask(0, 1, 0),
+    Taken(0, 1),
     Refuse("no"),
     Stop("now"),
     Greet(0, "f"),

@@ -27,6 +27,7 @@ from lppa.protocol.messages import (
     Welcome,
 )
 from lppa.protocol.network import NetworkLinks
+from lppa.protocol.outgoing import Reports
 from lppa.protocol.sockets import Wire, new_keys
 
 
@@ -42,11 +43,11 @@ def make_book(ports, secure):
 class World:
     """Nodes of one process over tcp; node 0 is the one under test."""
 
-    def __init__(self, secure=False, timeout=20.0):
+    def __init__(self, secure=False, **around):
         self.ports = Ports()
         self.book, self.secrets = make_book(self.ports.choose(NODES + 1), secure)
         self.wires = {}
-        self.me = self.links(0, timeout=timeout)
+        self.me = self.links(0, **around)
 
     def wire(self, node, book=None, secret=None):
         wire = Wire(book or self.book, node, secret or self.secrets[node])
@@ -55,7 +56,7 @@ class World:
 
     def links(self, node, inputs=(1, 2), outputs=(1,), timeout=20.0):
         wire = self.wire(node)
-        ear = wire.outbox(COORDINATOR, timeout)
+        ear = Reports(wire.outbox(COORDINATOR, timeout), RUN, node)
         return NetworkLinks(around(node, inputs, outputs, timeout), wire, wire.inbox(), ear)
 
     def outbox(self, node, timeout=20.0):
@@ -164,7 +165,7 @@ def test_a_header_that_names_another_sender_than_its_key_is_dropped():
     with world_of(secure=True) as world:
         liar = world.outbox(1)
         liar.send(encode(state(0, FINE + 1), RUN, 2))
-        liar.send(encode(state(0, FINE + 2), RUN, 1))
+        liar.send(encode(state(0, FINE + 2), RUN, 1, 0))
         expect(world.me, state(0, FINE + 2), 1)
         assert dict(world.me.dropped) == {"its key is that of node 1": 1}
         world.outbox(2).send(encode(state(0, FINE + 3), RUN, 2))
@@ -206,7 +207,7 @@ def test_a_key_that_is_not_in_the_book_does_not_get_through_and_its_owner_is_tol
 def test_the_coordinators_stop_ends_a_wait_and_a_forged_one_does_not():
     with world_of() as world:
         inbox = world.wire(COORDINATOR).inbox()
-        world.me.coordinator.send(encode(Hello("i", "h", 1), RUN, 0))
+        world.me.reports.outbox.send(encode(Hello("i", "h", 1), RUN, 0))
         while (arrival := inbox.receive()) is None:
             inbox.socket.poll(1000)
         neighbour = world.outbox(1)
@@ -267,19 +268,15 @@ def shake_hands(*pairs):
 
 @pytest.mark.parametrize("secure", [False, True])
 def test_neighbours_with_one_plan_welcome_each_other(secure):
-    with world_of(secure=secure) as world:
-        ring = [world.me, *(world.links(i) for i in (1, 2))]
-        for i, links in enumerate(ring):
-            links.around = around(i, ((i - 1) % 3,), ((i + 1) % 3,))
-            links.outboxes = {(i + 1) % 3: world.wires[i][0].outbox((i + 1) % 3, 20.0)}
+    with world_of(secure=secure, inputs=(2,), outputs=(1,)) as world:
+        ring = [world.me, *(world.links(i, (i - 1,), ((i + 1) % 3,)) for i in (1, 2))]
         assert shake_hands(*((links, "same") for links in ring)) == [None] * 3
         assert not any(links.dropped for links in ring)
 
 
 def test_neighbours_with_two_plans_refuse_each_other_by_name():
-    with world_of() as world:
+    with world_of(inputs=(1,)) as world:
         other = world.links(1, inputs=(0,), outputs=(0,))
-        world.me.around = around(0, (1,), (1,))
         ended = shake_hands((world.me, "a" * 64), (other, "b" * 64))
         for node, error in enumerate(ended):
             assert isinstance(error, RunFailed)
@@ -288,9 +285,8 @@ def test_neighbours_with_two_plans_refuse_each_other_by_name():
 
 
 def test_a_greeting_of_somebody_who_is_no_neighbour_is_refused_by_name():
-    with world_of() as world:
+    with world_of(outputs=(), timeout=0.5) as world:
         other = world.links(3, inputs=(), outputs=(0,))
-        world.me.around = around(0, (1, 2), (), timeout=0.5)
         refused = []
         thread = threading.Thread(target=lambda: refused.extend(shake_hands((other, "same"))))
         thread.start()
@@ -305,16 +301,16 @@ def test_a_greeting_of_somebody_who_is_no_neighbour_is_refused_by_name():
 
 def test_messages_that_overtake_a_greeting_are_kept():
     """A neighbour that is through with its greetings may send before others are."""
-    with world_of() as world:
-        world.me.around = around(0, (1, 2), ())
+    with world_of(outputs=()) as world:
         early, late = world.outbox(1), world.outbox(2)
         early.send(encode(Greet(0, "same"), RUN, 1))
         early.send(encode(state(0), RUN, 1))
         accept = world.me.accept
 
         def accept_before_all_have_greeted(envelope, speaker):
-            accept(envelope, speaker)
+            accepted = accept(envelope, speaker)
             late.send(encode(Greet(0, "same"), RUN, 2))
+            return accepted
 
         world.me.accept = accept_before_all_have_greeted
         world.me.handshake("same")
@@ -322,8 +318,10 @@ def test_messages_that_overtake_a_greeting_are_kept():
 
 
 def test_garbage_during_the_greetings_is_dropped_too():
-    with world_of() as world, raw_socket(world.book.nodes[0].endpoint) as stranger:
-        world.me.around = around(0, (1,), ())
+    with (
+        world_of(inputs=(1,), outputs=()) as world,
+        raw_socket(world.book.nodes[0].endpoint) as stranger,
+    ):
         garbage = [frames for frames in GARBAGE.values() if frames[-1] != b""]
         garbage.append([bytes(f) for f in encode(Welcome(0, "same"), RUN, 1)])
         for frames in garbage:

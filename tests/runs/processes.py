@@ -22,7 +22,6 @@ from typing import Any
 from ports import Ports
 
 from lppa.protocol.book import read_book
-from lppa.protocol.codec import encode
 from lppa.protocol.messages import Progress
 from lppa.protocol.network import NetworkLinks
 from lppa.running.launch import warm_up
@@ -198,9 +197,9 @@ def run_talkative_node(*given: Any) -> None:
     """
     honest = NetworkLinks._gather
 
-    def gather(self: NetworkLinks, seconds: float) -> None:
-        self.coordinator.send(encode(Progress(self.round), self.run, self.around.me), wait=False)
-        honest(self, min(seconds, 1.0))
+    def gather(self: NetworkLinks, seconds: float, boxes: Any = ()) -> None:
+        self.reports(Progress(self.round))
+        honest(self, min(seconds, 1.0), boxes)
 
     NetworkLinks._gather = gather
     run_command(*given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -229,9 +230,8 @@ def test_a_coordinator_that_is_interrupted_stops_its_nodes(started, tmp_path):
 def test_without_its_coordinator_every_node_finishes_with_the_same_bits(
     started, tmp_path, local_run
 ):
-    # A timeout that nobody here lives to see: to wait for the dead would be to fail.
-    settings = {"dataset": "quadratic", "rounds": 100, "seed": 3, "latency": 20}
-    settings["timeout"] = 10 * PATIENCE
+    # At their end nodes wait that long for a coordinator that might come back.
+    settings = {"dataset": "quadratic", "rounds": 100, "seed": 3, "latency": 20, "timeout": 40}
     options = [text for key, value in settings.items() for text in (f"--{key}", value)]
     out = tmp_path / "by-hand"
     held = started.held(20)
@@ -253,6 +253,26 @@ def test_without_its_coordinator_every_node_finishes_with_the_same_bits(
             assert torch.equal(state[name], undisturbed.final(name)[i])
     assert not (out / "summary.json").exists()
     started.all_end()
+
+
+def test_a_coordinator_that_was_stopped_until_all_were_done_still_hears_of_everything(
+    started, tmp_path
+):
+    out, rounds = tmp_path / "run", 40
+    options = ("--dataset", "quadratic", "--rounds", rounds, "--eval-every", EVERY)
+    options = (*options, "--timeout", PATIENCE)
+    coordinator, nodes = start_by_hand(started, started.peers(3), out, *options, **started.held(20))
+    coordinator.signal(signal.SIGSTOP)
+    started.let_go_on()
+    for i in range(3):
+        eventually((out / "nodes" / str(i) / "state.pt").exists, what=f"node {i} is through")
+    assert all(node.poll() is None for node in nodes), "they wait until their end was heard of"
+    coordinator.signal(signal.SIGCONT)
+    assert [process.end().code for process in (coordinator, *nodes)] == [0, 0, 0, 0]
+    assert read_summary(out)["status"] == "completed"
+    told = Counter(line["round"] for line in read_lines(out / "metrics.jsonl"))
+    assert set(told.values()) == {3}
+    assert max(told) == rounds
 
 
 @pytest.mark.slow
