@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from lppa.attack.knowledge import Knowledge
-from lppa.models.schedule import Schedule
+from lppa.models.schedule import Name, Schedule
 from lppa.models.tracking import best_estimate, known_rows, messages
 from lppa.protocol.errors import WrongUse
 
@@ -25,7 +25,7 @@ class Solver:
         settings = known.settings
         if known.W is None:
             raise WrongUse("`two-hop` needs W")
-        self.known = known
+        self.known, self.W = known, known.W
         self.beta = max(settings.scale, 1e-6 * settings.beta_own)  # the unit of all deviations
         until = min(t + FURTHER, max(round for _, round in known.states))
         rounds = min(until, settings.rounds - 1)
@@ -57,7 +57,7 @@ class Solver:
         vector = sum(c * self._value(name).double() for c, name in pairs if abs(c) > 1e-12)
         return vector, found.deviation * math.sqrt(2.0) * self.beta
 
-    def _value(self, name: tuple) -> Tensor:
+    def _value(self, name: Name) -> Tensor:
         if name[0] == "noise":
             delta = self.known.delta(*name[1:])
             if delta is None:

@@ -41,13 +41,14 @@ def all_noise(known: Knowledge, victim: int, t: int) -> float:
         return math.sqrt(2.0 * (edges_of(known, victim, 0) * shared + own))
     # What is left in γ of the noise that each node added in round s.
     shares = {s: np.linalg.matrix_power(known.W, t - s)[victim] for s in range(t + 1)}
-    return noise_of(known, shares)
+    return noise_of(known, known.W, shares)
 
 
-def noise_of(known: Knowledge, shares: Mapping[int, np.ndarray]) -> float:
+def noise_of(known: Knowledge, W: np.ndarray, shares: Mapping[int, np.ndarray]) -> float:
     """The deviation of a sum of noise: by round, what every node's noise is multiplied with."""
     shared, own = _variances(known)
-    edges = (known.W > 0) & ~np.eye(len(known.W), dtype=bool)
+    edges = W > 0
+    np.fill_diagonal(edges, False)
     variance = 0.0
     for s in filter(known.noise_due, shares):
         share = shares[s]

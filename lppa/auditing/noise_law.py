@@ -133,7 +133,7 @@ def guarantee(settings: Settings) -> Guarantee | None:
     if settings.rule == "dsgt" or scale == 0 or settings.clip is None:
         return None
     if settings.rule == "dsgd":
-        return _guarantee_of_steps(settings)
+        return _guarantee_of_steps(settings, settings.clip)
     steps = None if settings.local_steps == "epoch" else int(settings.local_steps)
     told = (settings.clip, settings.batch, scale, steps)
     rounds, every = settings.rounds, settings.noise_every == 1
@@ -145,7 +145,7 @@ def guarantee(settings: Settings) -> Guarantee | None:
     return Guarantee(of_rho(one), whole, DELTA, rounds)
 
 
-def _guarantee_of_steps(settings: Settings) -> Guarantee | None:
+def _guarantee_of_steps(settings: Settings, clip: float) -> Guarantee | None:
     """The same for dsgd: nothing where no gradient has noise, or a step's length is not known."""
     if settings.noise_every == 0 or settings.local_steps == "epoch":
         return None
@@ -153,7 +153,7 @@ def _guarantee_of_steps(settings: Settings) -> Guarantee | None:
     # The last gradient is sent in the first round that finishes, if there is one.
     sent = settings.rounds - (settings.finish == 0)
     lengths = [steps * settings.step(t) for t in range(max(1, sent))]
-    told = (settings.clip, settings.batch, settings.beta_own, steps)
+    told = (clip, settings.batch, settings.beta_own, steps)
     every = settings.noise_every == 1
     if settings.noise == "laplace":
         one = epsilon(*told)
