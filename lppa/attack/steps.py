@@ -1,4 +1,4 @@
-"""What is attacked under dsgd, where no γ travels: the step along a gradient, as it shows in θ.
+"""What is attacked where no γ travels, as under dsgd: the step along a gradient, as it shows in θ.
 
 θ_v^{t+1} = Σ_j w_vj θ_j^t − K·λ·g_v^t + noise, so that g^t is told by the messages of round t + 1,
 and all noise on it is that in θ over K·λ. With the same names as in `observation`.
