@@ -60,7 +60,8 @@ def view(schedule: Schedule, attackers: Sequence[int]) -> View:
         for i, node in enumerate(crowd.nodes)
     }
     shown = _compact(rows[:, fixed].reshape(len(rows), len(fixed) * n), noise, columns)
-    return replace(shown, draw=1.0 / schedule.update.weight(schedule.step(0)))
+    # θ is counted in first steps: so is noise in it.
+    return replace(shown, draw=1.0 / schedule.step(0) if schedule.rule.in_theta else 1.0)
 
 
 def deviations(seen: View, targets: Sequence[Terms]) -> np.ndarray:

@@ -25,13 +25,13 @@ def _size(case: Case) -> list[str]:
     settings, rule = case.settings, case.rule
     if rule.noiseless or settings.scale == settings.beta_own == 0:
         return ["There is no noise."]
+    sentences = []
     if rule.own_noise:
-        return [
+        sentences.append(
             f"{settings.rule} adds one draw per release: a standard deviation of √2·β = "
             f"{math.sqrt(2) * settings.scale:.4g}."
-        ]
-    sentences = []
-    if settings.scale > 0:
+        )
+    elif settings.scale > 0:
         degrees = sorted({degree_sum(case, i) for i in range(case.nodes)})
         least, most = degrees[0], degrees[-1]
         span = f"{least}" if least == most else f"{least} to {most}"
@@ -52,7 +52,7 @@ def _size(case: Case) -> list[str]:
             + (f" ({rule.own_noise_cost})." if rule.own_noise_cost else ".")
         )
     if rule.in_theta:
-        weight = case.step
+        weight = rule.update.weight(case.step)
         sentences.append(
             "Noise is in θ, where a gradient is multiplied with the step K·λ: on a gradient all of "
             f"it is 1/(K·λ) = {1 / weight:.4g} times as large"
@@ -207,7 +207,7 @@ def _one_release(case: Case, found: Guarantee) -> str:
         what = f"the mean of {steps} gradients on a path"
         part, two = f"{spread(settings.batch, int(steps)):.3g}·C/{name}", "2·"
     if rule.in_theta and not rule.update.tells_changes:
-        length = int(steps) * settings.step(0)
+        length = rule.update.weight(int(steps) * settings.step(0))
         what, part, two = f"a step of {length:.3g} along {what}", f"{length:.3g}·{part}", "2·"
     if settings.noise == "laplace":
         return (
