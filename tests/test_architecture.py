@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lppa.protocol.settings import RULES
+
 ROOT = Path(__file__).parent.parent
 ALLOWED = {
     "protocol": {"protocol"},
@@ -71,7 +73,6 @@ def test_no_module_is_imported_by_a_string_but_the_commands_and_peoples_own_code
         assert "__import__" not in {f.id for f in called if isinstance(f, ast.Name)}, path
 
 
-RULES = {"dsgt", "dp", "lppa", "dsgd"}
 LISTS = ("models/rules.py", "node/rules.py", "protocol/settings.py")
 NAMES_RULES = {
     *LISTS,
@@ -89,7 +90,7 @@ def rules_named(path):
     or looked up by it.
     """
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Constant) and node.value in RULES - {"lppa"}:
+        if isinstance(node, ast.Constant) and node.value in set(RULES) - {"lppa"}:
             yield node.value
         elif isinstance(node, ast.Compare | ast.Dict):
             parts = node.keys if isinstance(node, ast.Dict) else [node.left, *node.comparators]
