@@ -60,7 +60,8 @@ def view(schedule: Schedule, attackers: Sequence[int]) -> View:
         for i, node in enumerate(crowd.nodes)
     }
     shown = _compact(rows[:, fixed].reshape(len(rows), len(fixed) * n), noise, columns)
-    return replace(shown, draw=1.0 / schedule.update.weight(schedule, 0))
+    # θ is counted in first steps: so is noise in it.
+    return replace(shown, draw=1.0 / schedule.step(0) if schedule.rule.in_theta else 1.0)
 
 
 def deviations(seen: View, targets: Sequence[Terms]) -> np.ndarray:
@@ -196,7 +197,7 @@ class _News:
 
     def step(self, t: int) -> float:
         """θ is counted in units of the first step: so λ drops out, or is left to `View.draw`."""
-        return 1.0 / (1.0 + self.schedule.lam_decay * t)
+        return self.schedule.step(t) / self.schedule.step(0)
 
 
 def _compact(fixed: np.ndarray, noise: np.ndarray, columns: dict[Name, int]) -> View:

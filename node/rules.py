@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from lppa.models.rules import FACTS
 from lppa.node.updates import DSGD, GradientTracking, Update
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import OWN
@@ -28,12 +29,14 @@ class Rule:
     noise: str
 
 
-RULES: dict[str, Rule] = {
-    "dsgt": Rule(GradientTracking, "none"),
-    "dp": Rule(GradientTracking, "own"),
-    "lppa": Rule(GradientTracking, "difference"),
-    "dsgd": Rule(DSGD, "difference"),
+UPDATES: dict[str, Callable[[], Update]] = {
+    "dsgt": GradientTracking,
+    "dp": GradientTracking,
+    "lppa": GradientTracking,
+    "dsgd": DSGD,
 }
+# Their noise is that which audits reckon with.
+RULES = {name: Rule(update, FACTS[name].noise) for name, update in UPDATES.items()}
 
 
 def rule(name: str, noise: str = "none") -> Callable[[Class], Class]:

@@ -16,9 +16,20 @@ from lppa.protocol.errors import WrongUse
 
 PARTITIONS = "iid, quantity:ALPHA, dirichlet:ALPHA or classes:K"
 RULES = ("dsgt", "dp", "lppa", "dsgd")
+CANCELLING = ("lppa", "dsgd")  # those whose noise cancels, and so may have --beta-own besides
 OWN = "own/"  # before the name of a rule or a problem that a run brings itself
 NOISE_EXCHANGES = ("tensor", "seed")
 LONGEST_WAIT = 1_000_000.0  # seconds; ZeroMQ counts milliseconds in 32 bits
+
+
+def noise_due(every: int, t: int) -> bool:
+    """Whether noise is due before the states of round t are sent."""
+    return t == 0 or (every > 0 and t % every == 0)
+
+
+def decayed(length: float, decay: float, t: int) -> float:
+    """How long a step of this length is in round t."""
+    return length / (1.0 + decay * t)
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,7 @@ class Settings:
     # -- the algorithm
     rule: str = option(
         "lppa",
-        "Aggregation rule: dsgt, dp, lppa, dsgd, or FILE.py:NAME, a rule of your own.",
+        f"Aggregation rule: {', '.join(RULES)}, or FILE.py:NAME, a rule of your own.",
         pattern="|".join(RULES) + rf"|{OWN}[\w.-]+",
         allowed=f"{', '.join(RULES)} or a rule of your own",
     )
@@ -214,7 +225,7 @@ class Settings:
 
     def step(self, t: int) -> float:
         """λ in round t."""
-        return self.lr / (1.0 + self.lr_decay * t)
+        return decayed(self.lr, self.lr_decay, t)
 
     @property
     def patience(self) -> float | None:
@@ -232,7 +243,7 @@ class Settings:
 
     def noisy(self, t: int) -> bool:
         """Whether noise is due before the states of round t are sent."""
-        return t == 0 or (self.noise_every > 0 and t % self.noise_every == 0)
+        return noise_due(self.noise_every, t)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain values, for JSON and for the plan message."""
@@ -292,8 +303,9 @@ def _with_problem(given: dict[str, Any]) -> Settings:
         raise WrongUse(f"--target names a column of a .csv file, and --dataset is {dataset}")
     if settings.task != "auto" and not dataset.endswith(".csv"):
         raise WrongUse(f"--task goes with a .csv file, and --dataset is {dataset}")
-    if settings.beta_own and settings.rule not in ("lppa", "dsgd"):
-        raise WrongUse(f"--beta-own goes with --rule lppa or dsgd, not with {settings.rule}")
+    if settings.beta_own and settings.rule not in CANCELLING:
+        which = " or ".join(CANCELLING)
+        raise WrongUse(f"--beta-own goes with --rule {which}, not with {settings.rule}")
     if settings.patience is not None and settings.on_failure != "continue":
         raise WrongUse("--slow drop:SECONDS goes with --on-failure continue")
     if settings.clip is not None and dataset in QUADRATICS:

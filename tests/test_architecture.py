@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lppa.protocol.settings import RULES
+
 ROOT = Path(__file__).parent.parent
 ALLOWED = {
     "protocol": {"protocol"},
@@ -69,6 +71,45 @@ def test_no_module_is_imported_by_a_string_but_the_commands_and_peoples_own_code
             if isinstance(node, ast.Call)
         ]
         assert "__import__" not in {f.id for f in called if isinstance(f, ast.Name)}, path
+
+
+LISTS = ("models/rules.py", "node/rules.py", "protocol/settings.py")
+NAMES_RULES = {
+    *LISTS,
+    "lppa/reproduce/experiments.py",  # the paper compares just these
+    "lppa/reproduce/paper.py",
+    "lppa/bench/measures.py",  # what rounds are measured against
+    "lppa/bench/rounds.py",
+}
+
+
+def rules_named(path):
+    """The rules of ours that a module has as strings.
+
+    Loggers and packages are called lppa too: that one counts where something is compared with it,
+    or looked up by it.
+    """
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and node.value in set(RULES) - {"lppa"}:
+            yield node.value
+        elif isinstance(node, ast.Compare | ast.Dict):
+            parts = node.keys if isinstance(node, ast.Dict) else [node.left, *node.comparators]
+            inside = [part for one in parts if one for part in ast.walk(one)]
+            if any(isinstance(one, ast.Constant) and one.value == "lppa" for one in inside):
+                yield "lppa"
+
+
+@pytest.mark.parametrize("folder", ALLOWED)
+def test_what_a_rule_does_is_asked_of_its_facts_and_not_of_its_name(folder):
+    for path in modules(folder):
+        if path.relative_to(ROOT).as_posix() not in NAMES_RULES:
+            assert not set(rules_named(path)), path
+
+
+@pytest.mark.parametrize("path", sorted(NAMES_RULES))
+def test_modules_that_may_name_rules_do_so(path):
+    assert set(rules_named(ROOT / path)), path
+    assert path not in LISTS or "dsgd" in set(rules_named(ROOT / path))
 
 
 @pytest.mark.parametrize("folder", ["models", "node", "coordinator"])

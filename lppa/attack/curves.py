@@ -13,6 +13,7 @@ import numpy as np
 from lppa.attack.picture import draw_curves
 from lppa.attack.results import AttackResult
 from lppa.attack.tables import noise
+from lppa.models.rules import facts_of
 
 FILES = {"psnr": "psnr", "mse_clamped": "mse", "cosine": "cosine"}
 GUESSES = ("zeros", "mean", "start")
@@ -32,12 +33,13 @@ def draw_over_beta(folder: Path, results: Sequence[AttackResult]) -> list[Path]:
 
 def scale(result: AttackResult) -> float:
     """β, and 0 where there is no noise."""
-    return 0.0 if result.rule == "dsgt" else result.beta
+    return 0.0 if facts_of(result.rule).noiseless else result.beta
 
 
 def _rule(result: AttackResult) -> str:
-    every = f", noise every {result.noise_every}" if result.noise_every else ""
-    return f"{result.attack}, {result.rule}{every if result.rule != 'dsgt' else ''}"
+    often = result.noise_every and not facts_of(result.rule).noiseless
+    every = f", noise every {result.noise_every}" if often else ""
+    return f"{result.attack}, {result.rule}{every}"
 
 
 def _draw(

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lppa.models.rules import Facts, facts_of
 from lppa.node.expansion import Expander
 from lppa.node.log import read_log
 from lppa.protocol.errors import WrongUse
@@ -44,6 +45,11 @@ class Knowledge:
         """The run's settings, which every node is told."""
         return make_settings(self.plan.settings)
 
+    @property
+    def rule(self) -> Facts:
+        """What is known of the run's rule."""
+        return facts_of(self.settings.rule)
+
     def state(self, node: int, t: int) -> tuple[Tensor, Tensor]:
         """(θ, γ) that a node sent in round t."""
         return self.vector(node, t, "theta"), self.vector(node, t, "gamma")
@@ -62,7 +68,7 @@ class Knowledge:
 
     def noise_due(self, t: int) -> bool:
         """Whether noise was injected before the states of round t were sent."""
-        return self.settings.rule != "dsgt" and self.settings.noisy(t)
+        return not self.rule.noiseless and self.settings.noisy(t)
 
     def samples(self) -> int:
         """How many examples a gradient is the mean over: those of all steps of a round."""
@@ -93,8 +99,9 @@ class Knowledge:
         """The victim's row of W: as known, else estimated from θ."""
         if self.W is not None:
             return {j: float(w) for j, w in enumerate(self.W[victim]) if w > 0}
-        if self.settings.rule == "dsgd":
-            raise WrongUse("under dsgd a row of W cannot be told from θ, which no γ explains")
+        if "gamma" not in self.rule.update.sends:
+            name = self.settings.rule
+            raise WrongUse(f"under {name} a row of W cannot be told from θ, which no γ explains")
         return estimate_row(self, victim, t)
 
 

@@ -1,7 +1,7 @@
 """What is attacked: from what the attackers know, a vector that depends on the victim's data.
 
 Each observation is a small class whose docstring is its threat model; those here are on γ, and
-`steps` has their like for dsgd, which sends none. How data is made from the vector is the
+`steps` has their like for rules that send none. How data is made from the vector is the
 inversions' matter.
 """
 
@@ -95,17 +95,18 @@ class TwoHop:
 
 @dataclass(frozen=True)
 class ByRule:
-    """One observation under a name: on γ, or under dsgd on steps of θ, where there is one."""
+    """One observation under a name: on γ, or where no γ is sent on steps of θ, if there is one."""
 
     name: str
     on_gamma: Observation
     on_steps: Observation | None = None
 
     def __call__(self, known: Knowledge, victim: int, t: int) -> Target:
-        if known.settings.rule != "dsgd":
+        if "gamma" in known.rule.update.sends:
             return self.on_gamma(known, victim, t)
         if self.on_steps is None:
-            raise WrongUse(f"`{self.name}` attacks γ, and dsgd sends none: try `difference`")
+            name = known.settings.rule
+            raise WrongUse(f"`{self.name}` attacks γ, and {name} sends none: try `difference`")
         return self.on_steps(known, victim, t)
 
 

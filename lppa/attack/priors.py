@@ -22,8 +22,12 @@ def total_variation(images: Tensor, victim: Victim) -> Tensor:
     if len(victim.shape) < 3:
         return images.new_zeros(len(images))
     images = images / (victim.high - victim.low)
-    steps = (images.diff(dim=-1), images.diff(dim=-2))
-    return sum(((step.square() + KINK**2).sqrt() - KINK).flatten(1).sum(1) for step in steps)
+    return _smooth_size(images.diff(dim=-1)) + _smooth_size(images.diff(dim=-2))
+
+
+def _smooth_size(steps: Tensor) -> Tensor:
+    """The sum of absolute values, rounded off at zero."""
+    return ((steps.square() + KINK**2).sqrt() - KINK).flatten(1).sum(1)
 
 
 def outside(images: Tensor, victim: Victim) -> Tensor:
@@ -52,4 +56,5 @@ def unlike_the_mean(images: Tensor, victim: Victim) -> Tensor:
 
 def cosine_distance(a: Tensor, b: Tensor) -> Tensor:
     """1 − cosine of the angle between each row and a vector."""
-    return 1 - (a @ b) / (a.norm(dim=1) * b.norm()).clamp(min=torch.finfo(a.dtype).tiny)
+    lengths: Tensor = a.norm(dim=1) * b.norm()
+    return 1 - (a @ b) / lengths.clamp(min=torch.finfo(a.dtype).tiny)

@@ -55,30 +55,28 @@ class Problem:
 
         Can be differentiated by the images and the labels.
         """
-        return sum(
+        parts = (
             coefficient * self._clipped(k, images[:, batch], labels[:, batch])
             for k, (coefficient, _, batch) in enumerate(self._terms)
         )
+        return sum(parts, torch.zeros(()))
 
     def _clipped(self, term: int, x: Tensor, y: Tensor) -> Tensor:
         """∇L at a term's theta, a row for each restart; clipped where the victim clips."""
-        if self.victim.clip is None:
+        clip = self.victim.clip
+        if clip is None:
             return self._one(term, x, y)
         each = self._one(term, x.flatten(0, 1)[:, None], y.flatten(0, 1)[:, None])
-        return (each * self._factors(each)[:, None]).view(*y.shape[:2], -1).mean(1)
-
-    def _factors(self, each: Tensor) -> Tensor:
-        """What each example's gradient is multiplied with, to keep it within the bound."""
-        bound, order = self.victim.clip
-        return bound / each.norm(order, dim=1).clamp(min=bound)
+        return (each * _factors(each, clip)[:, None]).view(*y.shape[:2], -1).mean(1)
 
     def mean_factor(self, term: int, x: Tensor, seed: int) -> float:
         """How much clipping leaves of the gradient of such examples, their labels being random."""
-        if self.victim.clip is None:
+        clip = self.victim.clip
+        if clip is None:
             return 1.0
         generator = torch.Generator().manual_seed(seed)
         y = self.one_hot(torch.randint(self.victim.classes, (len(x), 1), generator=generator))
-        return float(self._factors(self._one(term, x[:, None], y).detach()).mean())
+        return float(_factors(self._one(term, x[:, None], y).detach(), clip).mean())
 
     def _one(self, term: int, x: Tensor, y: Tensor) -> Tensor:
         """∇L at a term's theta, a row for each restart."""
@@ -115,7 +113,7 @@ class Problem:
         """What the last layer is fed at this term's theta, and the class probabilities."""
         _, theta, _ = self._terms[term]
         seen: list[Tensor] = []
-        last = self.module[-1]
+        *_, last = self.module.children()
         hook = last.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
         try:
             logits = functional_call(self.module, theta, (x,))
@@ -131,3 +129,10 @@ class Problem:
         weight, bias = self.layout[-2], self.layout[-1]
         parts = self.unflatten(self.vector)
         return parts[weight.name], parts[bias.name]
+
+
+def _factors(each: Tensor, clip: tuple[float, int]) -> Tensor:
+    """What each example's gradient is multiplied with, to keep it within the bound."""
+    bound, order = clip
+    size: Tensor = each.norm(order, dim=1)
+    return bound / size.clamp(min=bound)

@@ -24,7 +24,8 @@ from lppa.attack.score import baselines, score
 from lppa.attack.target import Target, Term, Victim
 from lppa.node.datasets import Dataset
 from lppa.node.expansion import Expander, derive_seed
-from lppa.node.learner import make_learner
+from lppa.node.learner import DataLearner, make_learner
+from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
 
 NODES = 5
@@ -79,7 +80,10 @@ class _Client:
     """A client of a run, that remembers the batches it has used."""
 
     def __init__(self, settings: Settings, me: int, seed: int) -> None:
-        self.learner = make_learner(settings, me, NODES, seed, torch.device("cpu"))
+        learner = make_learner(settings, me, NODES, seed, torch.device("cpu"))
+        if not isinstance(learner, DataLearner):
+            raise WrongUse(f"{settings.dataset} has no examples to attack: use another --dataset")
+        self.learner = learner
         self.rows: list[np.ndarray] = []
         self.learner.on_batch = self.rows.append
         self.start = self.learner.start()
@@ -91,7 +95,7 @@ class _Client:
 
 def _exposed(terms: list[Term], gradients: list[Tensor], client: _Client) -> Exposed:
     pairs = zip(terms, gradients, strict=True)
-    vector = sum(term.coefficient * gradient for term, gradient in pairs)
+    vector = sum((term.coefficient * gradient for term, gradient in pairs), torch.zeros(()))
     rms = math.sqrt(sum(root_mean_square(gradient) ** 2 for gradient in gradients))
     taken = [client.learner.train.data.take(rows, vector.dtype) for rows in client.rows]
     inputs, labels = (torch.stack(parts) for parts in zip(*taken, strict=True))
@@ -136,11 +140,12 @@ def attack(
     name: str, target: Target, about: Victim, classes: list[Victim], options: Options
 ) -> tuple[Tensor, Tensor, float]:
     """Images, labels and seconds of an attack by name; all that it may know is in its arguments."""
-    if name != CLASS_PRIOR:
-        found = invert(name, target, about, options)
-        return found.images, found.labels, found.seconds
-    prior = classes[int(read_label(target, about))]
-    found = invert("likelihood", target, prior, options)
+    prior = about
+    if name == CLASS_PRIOR:
+        name, prior = "likelihood", classes[int(read_label(target, about))]
+    found = invert(name, target, prior, options)
+    if found.images is None:
+        raise WrongUse(f"{name} makes no images to judge: use another attack")
     return found.images, found.labels, found.seconds
 
 

@@ -157,4 +157,4 @@ class _Watch:
 
 def _worth_a_picture(iteration: int) -> bool:
     """Every iteration at first, then ever fewer: a search does most of its way at the start."""
-    return iteration % max(1, 2 ** (max(1, iteration).bit_length() - 4)) == 0
+    return iteration % (1 << max(0, iteration.bit_length() - 4)) == 0

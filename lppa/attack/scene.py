@@ -175,7 +175,8 @@ def precision_root(rows: Tensor) -> Tensor:
     one = torch.eye(len(covariance), dtype=torch.float64)
     stray = STRAY**2 * covariance.diagonal().mean().clamp(min=1e-12)
     lower = torch.linalg.cholesky(covariance + stray * one)
-    return torch.linalg.solve_triangular(lower, one, upper=False).to(rows.dtype)
+    root: Tensor = torch.linalg.solve_triangular(lower, one, upper=False)
+    return root.to(rows.dtype)
 
 
 def _ids(nodes: Sequence[int] | dict[int, Plan] | set[int]) -> str:

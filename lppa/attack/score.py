@@ -112,7 +112,8 @@ def ssim(images: Tensor, truth: Tensor) -> Tensor:
     both = sample * (mean(images * truth) - a * b)
     c1, c2 = 0.01**2, 0.03**2
     top = (2 * a * b + c1) * (2 * both + c2)
-    return (top / ((a * a + b * b + c1) * (var_a + var_b + c2))).flatten(1).mean(1)
+    ratio: Tensor = top / ((a * a + b * b + c1) * (var_a + var_b + c2))
+    return ratio.flatten(1).mean(1)
 
 
 def shares(labels: Tensor, classes: int) -> Tensor:

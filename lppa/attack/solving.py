@@ -6,14 +6,16 @@ What the coefficients are is `models.tracking`'s matter; here they meet what was
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from torch import Tensor
 
 from lppa.attack.knowledge import Knowledge
-from lppa.models.schedule import Schedule
+from lppa.models.schedule import Name, Schedule
 from lppa.models.tracking import best_estimate, known_rows, messages
 from lppa.protocol.errors import WrongUse
+from lppa.protocol.settings import decayed
 
 FURTHER = 3  # rounds after the one that is attacked
 
@@ -25,22 +27,21 @@ class Solver:
         settings = known.settings
         if known.W is None:
             raise WrongUse("`two-hop` needs W")
-        self.known = known
+        self.known, self.W = known, known.W
         self.beta = max(settings.scale, 1e-6 * settings.beta_own)  # the unit of all deviations
         until = min(t + FURTHER, max(round for _, round in known.states))
         rounds = min(until, settings.rounds - 1)
         schedule = Schedule(
-            known.W,
-            settings.rule,
-            settings.noise_every,
-            settings.mixing == "adapt-then-combine",
-            settings.init == "common",
-            known.steps * settings.lr,
-            rounds,
-            settings.beta_own / self.beta if self.beta else 0.0,
-            settings.lr_decay,
+            W=known.W,
+            rule=known.rule,
+            noisy=settings.noisy,
+            step=partial(decayed, known.steps * settings.lr, settings.lr_decay),
+            adapt_first=settings.mixing == "adapt-then-combine",
+            common_start=settings.init == "common",
+            rounds=rounds,
+            beta_own=settings.beta_own / self.beta if self.beta else 0.0,
             # Where θ alone is sent anyway, rounds that finish are as good as others.
-            until - rounds if settings.rule == "dsgd" else 0,
+            finish=until - rounds if known.rule.update.sends == ("theta",) else 0,
         )
         self.rows = messages(schedule)
         # Own gradients are left out: they follow from the rest, and are in no message.
@@ -57,7 +58,7 @@ class Solver:
         vector = sum(c * self._value(name).double() for c, name in pairs if abs(c) > 1e-12)
         return vector, found.deviation * math.sqrt(2.0) * self.beta
 
-    def _value(self, name: tuple) -> Tensor:
+    def _value(self, name: Name) -> Tensor:
         if name[0] == "noise":
             delta = self.known.delta(*name[1:])
             if delta is None:

@@ -1,4 +1,4 @@
-"""What is attacked under dsgd, where no γ travels: the step along a gradient, as it shows in θ.
+"""What is attacked where no γ travels, as under dsgd: the step along a gradient, as it shows in θ.
 
 θ_v^{t+1} = Σ_j w_vj θ_j^t − K·λ·g_v^t + noise, so that g^t is told by the messages of round t + 1,
 and all noise on it is that in θ over K·λ. With the same names as in `observation`.
@@ -7,6 +7,7 @@ and all noise on it is that in θ over K·λ. With the same names as in `observa
 from __future__ import annotations
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from lppa.attack.knowledge import Knowledge
@@ -43,7 +44,8 @@ class DifferenceStep:
         step = step_of(known, t)
         after = known.vector(victim, t + 1, "theta")
         row = known.row(victim, t)
-        mixed = sum(w * known.vector(j, t, "theta").double() for j, w in row.items())
+        parts = (w * known.vector(j, t, "theta").double() for j, w in row.items())
+        mixed = sum(parts, torch.zeros(()))
         left, sigma = without_known_noise(known, victim, t + 1, after.double() - mixed)
         point = mixed if mixes_first(known) else known.vector(victim, t, "theta")
         return _target(known, -left / step, point.to(after.dtype), sigma / step)
@@ -64,7 +66,7 @@ class TwoHopStep:
         vector, sigma = solver.estimate(solver.rows.gradient(victim, t), victim)
         point = known.vector(victim, t, "theta")
         if mixes_first(known):
-            mixed = known.W[victim] @ solver.rows.theta[t]
+            mixed = solver.W[victim] @ solver.rows.theta[t]
             point = solver.estimate(mixed, victim)[0].to(point.dtype)
         return _target(known, vector, point, sigma)
 
@@ -93,4 +95,4 @@ def _noise_between(known: Knowledge, victim: int, t: int) -> float:
     power = np.linalg.matrix_power
     shares = {s: (power(known.W, t - s) - power(known.W, t + 1 - s))[victim] for s in range(t + 1)}
     shares[t + 1] = -np.eye(len(known.W))[victim]
-    return noise_of(known, shares)
+    return noise_of(known, known.W, shares)

@@ -8,12 +8,10 @@ from __future__ import annotations
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lppa.attack.results import AttackResult
-
-if TYPE_CHECKING:
-    pass
+from lppa.models.rules import facts_of
 
 Line = Mapping[str, Any]
 """A result with its figures, or totals: what a table has a row for."""
@@ -33,8 +31,8 @@ FOLDED = ("round", "rule", "data", "clients")
 
 def noise(line: Line) -> str:
     """Rule and noise in a few words."""
-    if line["rule"] == "dsgt":
-        return "dsgt"
+    if facts_of(line["rule"]).noiseless:
+        return str(line["rule"])
     every = line["noise_every"]
     often = "" if not every else " in every round" if every == 1 else f" every {every} rounds"
     return f"{line['rule']}, β {line['beta']:g}{often}"

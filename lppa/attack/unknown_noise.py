@@ -18,7 +18,7 @@ def without_known_noise(
     settings = known.settings
     if not known.noise_due(t):
         return vector, 0.0
-    if settings.rule == "dp":
+    if known.rule.own_noise:
         return vector, math.sqrt(2.0) * settings.scale
     share, terms = known.known_noise(victim, t)
     left = vector if share is None else vector - share
@@ -31,8 +31,7 @@ def without_known_noise(
 def all_noise(known: Knowledge, victim: int, t: int) -> float:
     """The deviation of all noise in γ of round t as it was sent, with that of earlier rounds as it
     was mixed since; NaN for later rounds where W is not known."""
-    settings = known.settings
-    if settings.rule == "dsgt":
+    if known.rule.noiseless:
         return 0.0
     if known.W is None and t > 0:
         return math.nan
@@ -41,13 +40,14 @@ def all_noise(known: Knowledge, victim: int, t: int) -> float:
         return math.sqrt(2.0 * (edges_of(known, victim, 0) * shared + own))
     # What is left in γ of the noise that each node added in round s.
     shares = {s: np.linalg.matrix_power(known.W, t - s)[victim] for s in range(t + 1)}
-    return noise_of(known, shares)
+    return noise_of(known, known.W, shares)
 
 
-def noise_of(known: Knowledge, shares: Mapping[int, np.ndarray]) -> float:
+def noise_of(known: Knowledge, W: np.ndarray, shares: Mapping[int, np.ndarray]) -> float:
     """The deviation of a sum of noise: by round, what every node's noise is multiplied with."""
     shared, own = _variances(known)
-    edges = (known.W > 0) & ~np.eye(len(known.W), dtype=bool)
+    edges = W > 0
+    np.fill_diagonal(edges, False)
     variance = 0.0
     for s in filter(known.noise_due, shares):
         share = shares[s]
@@ -60,7 +60,7 @@ def noise_of(known: Knowledge, shares: Mapping[int, np.ndarray]) -> float:
 def _variances(known: Knowledge) -> tuple[float, float]:
     """Half the variance of a draw for an edge, and of one for oneself."""
     settings = known.settings
-    if settings.rule == "dp":
+    if known.rule.own_noise:
         return 0.0, settings.scale**2
     return settings.scale**2, settings.beta_own**2
 

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from lppa.coordinator.figures import Figures
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.topology import Topology
+from lppa.models.rules import Facts, facts_of
 from lppa.models.schedule import Schedule
 from lppa.models.sizes import Network
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.settings import Settings
-from lppa.running.noise_scale import CANCELLING, expected_share, step_length
+from lppa.protocol.settings import Settings, decayed
+from lppa.running.noise_scale import expected_share, step_length
 
 ROUNDS = 4
 # Where the size of what is to be hidden is from.
@@ -62,6 +64,11 @@ class Case:
         return self.topology.nodes
 
     @property
+    def rule(self) -> Facts:
+        """What is known of the rule."""
+        return facts_of(self.settings.rule)
+
+    @property
     def unit(self) -> str:
         """What deviations are counted in."""
         return "β_own" if only_own_noise(self.settings) else "β"
@@ -85,33 +92,23 @@ class Case:
     def schedule(self) -> Schedule:
         """The linear system's description. Noise of scale 0 is none."""
         settings = self.settings
-        rule, own = settings.rule, 0.0
-        if rule in CANCELLING and settings.scale > 0:
-            own = settings.beta_own / settings.scale
-        elif rule == "dsgd":
-            own = 1.0 if settings.beta_own else 0.0
-        elif only_own_noise(settings):
-            rule = "dp"
-        elif settings.scale == 0:
-            rule = "dsgt"
         return Schedule(
             W=self.W,
-            rule=rule,
-            noise_every=settings.noise_every,
+            rule=self.rule,
+            noisy=settings.noisy,
+            step=partial(decayed, self.step, settings.lr_decay),
             adapt_first=settings.mixing == "adapt-then-combine",
             common_start=settings.init == "common",
-            lam=self.step,
             rounds=self.rounds,
-            beta_own=own,
-            lam_decay=settings.lr_decay,
+            beta_own=settings.beta_own / self.scale if self.rule.cancels and self.scale else 0.0,
             finish=min(settings.finish, ROUNDS),
-            edges_noisy=settings.scale > 0,
+            beta_noise=settings.scale > 0,
         )
 
 
 def only_own_noise(settings: Settings) -> bool:
-    """Noise on edges of scale 0 is none: lppa is then dp with the scale β_own."""
-    return settings.rule in CANCELLING and settings.scale == 0 and settings.beta_own > 0
+    """Noise on edges of scale 0 is none: what is left is as dp's, with the scale β_own."""
+    return facts_of(settings.rule).cancels and settings.scale == 0 and settings.beta_own > 0
 
 
 def case_of(blueprint: Blueprint, rounds: int | None = None, hide: Hidden | None = None) -> Case:

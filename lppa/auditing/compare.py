@@ -11,10 +11,10 @@ from lppa.auditing.exposure import MEAN
 from lppa.auditing.findings import AuditDocument, Compared
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.sinkhorn import spectral_gap
+from lppa.models.rules import facts_of
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
 from lppa.running.known_networks import known_network
-from lppa.running.noise_scale import CANCELLING
 from lppa.running.prepare import make_blueprint
 
 BYTES = {"float32": 4, "float64": 8}
@@ -59,7 +59,7 @@ def bytes_per_round(blueprint: Blueprint) -> int | None:
     network = blueprint.network or known_network(settings)
     if network is None:
         return None
-    tensor = settings.rule in CANCELLING and settings.noise_exchange == "tensor"
-    # θ and γ, or under dsgd θ alone.
-    vectors = (1 if settings.rule == "dsgd" else 2) + (tensor and settings.noise_every == 1)
+    rule = facts_of(settings.rule)
+    tensor = rule.cancels and settings.noise_exchange == "tensor"
+    vectors = len(rule.update.sends) + (tensor and settings.noise_every == 1)
     return len(blueprint.topology.edges) * vectors * network.parameters * BYTES[settings.dtype]

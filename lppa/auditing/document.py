@@ -13,7 +13,7 @@ from lppa.auditing.assemble import Case, Hidden, case_of
 from lppa.auditing.findings import AuditDocument, Pair, PerRound, RoundTold, Thresholds
 from lppa.auditing.grade import GRADES, HIDDEN_FROM, OPEN_BELOW, graded
 from lppa.coordinator.plan import Blueprint
-from lppa.protocol.settings import OWN
+from lppa.models.rules import FACTS, cancelling_rules
 from lppa.running.noise_scale import pass_is_unknown
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def audit_blueprint(blueprint: Blueprint, hide: Hidden | None) -> AuditDocument:
 
 def unaudited(case: Case) -> AuditDocument:
     """What can be said of a rule that is not ours: nothing, and so nothing good."""
+    known = " or ".join(cancelling_rules())
     return _document(
         case,
         targets=[],
@@ -58,7 +59,7 @@ def unaudited(case: Case) -> AuditDocument:
             f"Nobody has audited the rule {case.settings.rule}: "
             "take it that all that travels is seen."
         ],
-        advice="use --rule lppa or dsgd, whose messages the audit understands",
+        advice=f"use --rule {known}, whose messages the audit understands",
         bad=True,
         dropout=None,
         epsilon=None,
@@ -85,7 +86,7 @@ def audit(
     budget: int | None = None,
 ) -> AuditDocument:
     """All findings of a case: for one set of attackers, or for every node by itself."""
-    if case.settings.rule.startswith(OWN):
+    if case.settings.rule not in FACTS:
         return unaudited(case)
     # Loaded when something is audited, and not by every command that could.
     from threadpoolctl import threadpool_limits
@@ -184,8 +185,8 @@ def _notes(case: Case, few: bool) -> list[str]:
             f"With {case.nodes} nodes only {FEW} were looked at as attackers, and {FEW} as victims "
             f"of colluders, over rounds 0 to {case.rounds}; `lppa audit --attackers` looks at any."
         )
-    if case.settings.rule == "dsgd" and pass_is_unknown(case.settings, case.network):
-        steps = round(case.schedule().lam / case.settings.lr)
+    if case.rule.in_theta and pass_is_unknown(case.settings, case.network):
+        steps = round(case.step / case.settings.lr)
         notes.append(
             f"How many steps a pass over this data has is not known: a round is taken to have "
             f"{steps}. If it has more, all noise on a gradient is so much less."

@@ -6,14 +6,12 @@ exchange there is none of it. What that means for the others' model is not looke
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lppa.auditing.assemble import Case
 from lppa.auditing.collusion import neighbours
 from lppa.auditing.exposure import plain, unseen_noise
 from lppa.auditing.findings import Dropout
 from lppa.auditing.grade import grade_of
-from lppa.models.schedule import Schedule
+from lppa.models.schedule import Schedule, with_noise_in_every_round
 
 
 def worst_dropout(case: Case, schedule: Schedule) -> Dropout | None:
@@ -21,7 +19,7 @@ def worst_dropout(case: Case, schedule: Schedule) -> Dropout | None:
 
     None where there is no noise, or nobody who could stay.
     """
-    noisy = replace(schedule, noise_every=1)  # whenever noise is due, this is what is left of it
+    noisy = with_noise_in_every_round(schedule)  # whenever noise is due, this is what is left of it
     left = [
         (unseen_noise(noisy, (gone, spy), victim), victim, gone, spy)
         for victim in range(case.nodes)
@@ -38,7 +36,7 @@ def worst_dropout(case: Case, schedule: Schedule) -> Dropout | None:
         gone=gone,
         attackers=[spy],
         # As it enters, in γ or in θ: what is on a gradient is in the ratio.
-        noise=plain(noise * schedule.update.weight(schedule, 0)),
+        noise=plain(noise * schedule.update.weight(schedule.step(0))),
         ratio=ratio,
         grade=without if ratio is None else grade_of(ratio),
     )

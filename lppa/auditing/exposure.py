@@ -127,7 +127,7 @@ def unseen_noise(schedule: Schedule, attackers: Sequence[int], victim: int) -> f
     if schedule.edge_noise:
         for linked in (schedule.W[victim] > 0, schedule.W[:, victim] > 0):
             draws += sum(linked) - 1 - sum(linked[a] for a in attackers)
-    return DRAW * math.sqrt(draws) / schedule.update.weight(schedule, 0)
+    return DRAW * math.sqrt(draws) / schedule.update.weight(schedule.step(0))
 
 
 def by_round(

@@ -9,6 +9,7 @@ import math
 
 from lppa.auditing.assemble import Case
 from lppa.coordinator.figures import Guarantee
+from lppa.models.rules import facts_of, rule_like
 from lppa.protocol.settings import Settings
 from lppa.running.known_networks import known_network
 
@@ -21,16 +22,16 @@ def law(case: Case) -> list[str]:
 
 
 def _size(case: Case) -> list[str]:
-    settings = case.settings
-    if settings.rule == "dsgt" or settings.scale == settings.beta_own == 0:
+    settings, rule = case.settings, case.rule
+    if rule.noiseless or settings.scale == settings.beta_own == 0:
         return ["There is no noise."]
-    if settings.rule == "dp":
-        return [
-            f"dp adds one draw per release: a standard deviation of √2·β = "
-            f"{math.sqrt(2) * settings.scale:.4g}."
-        ]
     sentences = []
-    if settings.scale > 0:
+    if rule.own_noise:
+        sentences.append(
+            f"{settings.rule} adds one draw per release: a standard deviation of √2·β = "
+            f"{math.sqrt(2) * settings.scale:.4g}."
+        )
+    elif settings.scale > 0:
         degrees = sorted({degree_sum(case, i) for i in range(case.nodes)})
         least, most = degrees[0], degrees[-1]
         span = f"{least}" if least == most else f"{least} to {most}"
@@ -38,7 +39,7 @@ def _size(case: Case) -> list[str]:
             "A node's noise difference is the sum of one draw per edge, in and out, so that its "
             f"variance is 2β²(d_in + d_out). Here d_in + d_out is {span}: a standard deviation of "
             f"{_range(least, most, math.sqrt(2) * settings.scale)}"
-            + (_in_theta(case) if settings.rule == "dsgd" else _beside_dp(least, most)),
+            + (_in_theta(case) if rule.in_theta else _beside_one_draw(case, least, most)),
             "A neighbour knows the draws on its own edges, and colluders know those on all theirs: "
             "for them that part is no noise.",
         ]
@@ -48,20 +49,16 @@ def _size(case: Case) -> list[str]:
             f"{math.sqrt(2) * settings.beta_own:.4g} that nobody else knows. It does not cancel, "
             "so it costs accuracy as dp's does: how much, `lppa report` of this run and of one "
             "with the same --seed and without --beta-own tells"
-            + (
-                "."  # the figures are of noise in γ
-                if settings.rule == "dsgd"
-                else " (on digits, 300 rounds, three "
-                "seeds: from 96.4 % to 96.2, 79.9 and 84.2 % with 0.001, 0.005 and 0.025)."
-            )
+            + (f" ({rule.own_noise_cost})." if rule.own_noise_cost else ".")
         )
-    if settings.rule == "dsgd":
-        weight = case.schedule().lam
+    if rule.in_theta:
+        weight = rule.update.weight(case.step)
         sentences.append(
             "Noise is in θ, where a gradient is multiplied with the step K·λ: on a gradient all of "
             f"it is 1/(K·λ) = {1 / weight:.4g} times as large"
             + (", and more in later rounds." if settings.lr_decay else ".")
         )
+    if not rule.update.tells_changes:
         sentences.append(
             "A gradient is in the message after its own round: noise in the first message hides "
             "none from who hears all that a node listens to."
@@ -69,14 +66,16 @@ def _size(case: Case) -> list[str]:
     return sentences
 
 
-def _beside_dp(least: int, most: int) -> str:
-    """What noise differences are beside one draw."""
+def _beside_one_draw(case: Case, least: int, most: int) -> str:
+    """What noise differences are beside one draw, which is all that dp adds."""
+    other = rule_like(case.rule, "own")
+    one = f"{other}'s" if other else "one draw"
     only = (
         "√2 times for one neighbour each way"
         if least == most == 2
         else "it would be √2 times only for one neighbour each way"
     )
-    return f", which is √(d_in + d_out) = {_range(least, most, 1.0)} times dp's ({only})."
+    return f", which is √(d_in + d_out) = {_range(least, most, 1.0)} times {one} ({only})."
 
 
 def _in_theta(case: Case) -> str:
@@ -125,15 +124,15 @@ def of_rho(value: float) -> float:
 def guarantee(settings: Settings) -> Guarantee | None:
     """What noise that nobody else knows promises for clipped gradients; None where nothing.
 
-    In gradient tracking a gradient is in two messages, with + in one and − in the next, and may
-    change by as much in every round: all but the first release count twice, in ρ four times. In
-    dsgd it is in one message, multiplied with the length of its round's step.
+    Where changes are told a gradient is in two messages, with + in one and − in the next, and may
+    change by as much in every round: all but the first release count twice, in ρ four times. Else
+    it is in one message, multiplied with what it has there: in θ the length of its round's step.
     """
-    scale = settings.scale if settings.rule == "dp" else settings.beta_own
-    if settings.rule == "dsgt" or scale == 0 or settings.clip is None:
+    rule, scale = facts_of(settings.rule), unknown_scale(settings)
+    if rule.noiseless or scale == 0 or settings.clip is None:
         return None
-    if settings.rule == "dsgd":
-        return _guarantee_of_steps(settings)
+    if not rule.update.tells_changes:
+        return _guarantee_one_by_one(settings, settings.clip)
     steps = None if settings.local_steps == "epoch" else int(settings.local_steps)
     told = (settings.clip, settings.batch, scale, steps)
     rounds, every = settings.rounds, settings.noise_every == 1
@@ -145,15 +144,24 @@ def guarantee(settings: Settings) -> Guarantee | None:
     return Guarantee(of_rho(one), whole, DELTA, rounds)
 
 
-def _guarantee_of_steps(settings: Settings) -> Guarantee | None:
-    """The same for dsgd: nothing where no gradient has noise, or a step's length is not known."""
+def unknown_scale(settings: Settings) -> float:
+    """The scale of the noise that nobody but its sender ever knows."""
+    return settings.scale if facts_of(settings.rule).own_noise else settings.beta_own
+
+
+def _guarantee_one_by_one(settings: Settings, clip: float) -> Guarantee | None:
+    """The same for gradients that are told by themselves, in the message after their round.
+
+    Nothing where no gradient has noise, or a step's length is not known.
+    """
     if settings.noise_every == 0 or settings.local_steps == "epoch":
         return None
     steps = int(settings.local_steps)
     # The last gradient is sent in the first round that finishes, if there is one.
     sent = settings.rounds - (settings.finish == 0)
-    lengths = [steps * settings.step(t) for t in range(max(1, sent))]
-    told = (settings.clip, settings.batch, settings.beta_own, steps)
+    weight = facts_of(settings.rule).update.weight
+    lengths = [weight(steps * settings.step(t)) for t in range(max(1, sent))]
+    told = (clip, settings.batch, unknown_scale(settings), steps)
     every = settings.noise_every == 1
     if settings.noise == "laplace":
         one = epsilon(*told)
@@ -166,9 +174,8 @@ def _guarantee_of_steps(settings: Settings) -> Guarantee | None:
 
 def _guarantee(case: Case) -> list[str]:
     """An ε only where one holds, with what it means."""
-    settings = case.settings
-    scale = settings.scale if settings.rule == "dp" else settings.beta_own
-    if settings.rule == "dsgt" or (settings.rule == "dp" and scale == 0):
+    settings, scale = case.settings, unknown_scale(case.settings)
+    if case.rule.noiseless or (case.rule.own_noise and scale == 0):
         return []
     if scale == 0:
         return [
@@ -185,11 +192,12 @@ def _guarantee(case: Case) -> list[str]:
             else "how long the step of a whole pass is depends on the data"
         )
         return [f"No ε is stated: {why}."]
-    return [_one_release(settings, found), _over_a_run(settings, found)]
+    return [_one_release(case, found), _over_a_run(case, found)]
 
 
-def _one_release(settings: Settings, found: Guarantee) -> str:
-    name = "β" if settings.rule == "dp" else "β_own"
+def _one_release(case: Case, found: Guarantee) -> str:
+    settings, rule = case.settings, case.rule
+    name = "β" if rule.own_noise else "β_own"
     steps = settings.local_steps
     if steps == 1:
         what, part, two = f"a gradient over {settings.batch} samples", f"C/(batch·{name})", "2"
@@ -198,8 +206,8 @@ def _one_release(settings: Settings, found: Guarantee) -> str:
     else:
         what = f"the mean of {steps} gradients on a path"
         part, two = f"{spread(settings.batch, int(steps)):.3g}·C/{name}", "2·"
-    if settings.rule == "dsgd":
-        length = int(steps) * settings.step(0)
+    if rule.in_theta and not rule.update.tells_changes:
+        length = rule.update.weight(int(steps) * settings.step(0))
         what, part, two = f"a step of {length:.3g} along {what}", f"{length:.3g}·{part}", "2·"
     if settings.noise == "laplace":
         return (
@@ -220,8 +228,9 @@ def _exponential(value: float) -> str:
     return f"{math.exp(value):.3g}" if value < 700 else "a number beyond all use"
 
 
-def _over_a_run(settings: Settings, found: Guarantee) -> str:
-    if found.run is None and settings.rule == "dsgd":
+def _over_a_run(case: Case, found: Guarantee) -> str:
+    alone = not case.rule.update.tells_changes
+    if found.run is None and alone:
         return (
             "It holds for gradients that are sent with fresh noise only. The others are sent "
             "without, so that for the run as a whole no ε holds."
@@ -232,7 +241,7 @@ def _over_a_run(settings: Settings, found: Guarantee) -> str:
             "so that for the run as a whole no ε holds."
         )
     total = f"ε = {found.run:.3g}" if found.delta == 0 else f"(ε, δ) = ({found.run:.3g}, {DELTA:g})"
-    if settings.rule == "dsgd":
+    if alone:
         return (
             f"Over a run {found.releases} releases add up to at most {total}: a gradient is in one "
             "message, and a sample may be in every gradient."

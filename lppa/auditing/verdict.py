@@ -122,7 +122,7 @@ def _again_and_again(case: Case, schedule: Schedule, found: Sequence[Exposure]) 
     if schedule.update.tells_changes or not noise_in_every_round(schedule):
         return []
     whole = replace(schedule, rounds=case.settings.rounds - 1)
-    weights = [whole.update.weight(whole, t) for t in whole.update.gradients(whole)]
+    weights = [whole.update.weight(whole.step(t)) for t in whole.update.gradients(whole)]
     ratios = [ratio for ratio, _ in (graded(e, case.size) for e in found) if ratio]
     if len(weights) < 2 or not ratios:
         return []
@@ -153,7 +153,9 @@ def _kinds(schedule: Schedule) -> tuple[tuple[str, str], ...]:
 
 def _nothing_hidden(case: Case, found: Sequence[Exposure]) -> str:
     example = next(e for e in found if e.exact)
-    why = "dsgt adds no noise" if case.settings.rule == "dsgt" else "noise of scale 0 is none"
+    why = "noise of scale 0 is none"
+    if case.rule.noiseless:
+        why = f"{case.settings.rule} adds no noise"
     return (
         f"nothing is hidden: {why}, and {name_all(set(example.attackers))} {_verb(example)} node "
         f"{example.victim}'s gradients exactly ({_count(found)})"

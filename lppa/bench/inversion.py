@@ -91,11 +91,11 @@ def _plain(victim: Victim, theta: Tensor, x: Tensor, y: Tensor, steps: int) -> f
         loss = -(softmax(label, -1) * log_softmax(network(image), -1)).sum(-1).mean()
         gradient = torch.autograd.grad(loss, parameters, create_graph=True)
         pairs = zip(gradient, truth, strict=True)
-        distance = sum((found - true).square().sum() for found, true in pairs)
-        distance.backward()
+        distance = sum(((found - true).square().sum() for found, true in pairs), torch.zeros(()))
+        distance.backward()  # type: ignore[no-untyped-call]
         return distance
 
     begin = time.process_time()
     for _ in range(steps):
-        optimizer.step(closure)
+        optimizer.step(closure)  # type: ignore[no-untyped-call]
     return (time.process_time() - begin) / evaluations

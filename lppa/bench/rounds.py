@@ -34,6 +34,7 @@ from lppa.protocol.links import Neighbourhood
 from lppa.protocol.mailbox import Mailbox
 from lppa.protocol.network import NetworkLinks
 from lppa.protocol.outgoing import Reports
+from lppa.protocol.settings import noise_due
 from lppa.protocol.sockets import Wire
 
 SHAPE, CLASSES, ROWS, BATCH = (1, 28, 28), 10, 2048, 256
@@ -66,7 +67,7 @@ class Variant:
 
     def noisy(self, t: int) -> bool:
         """Whether noise is due in round t."""
-        return t == 0 or (self.every > 0 and t % self.every == 0)
+        return noise_due(self.every, t)
 
 
 VARIANTS = {

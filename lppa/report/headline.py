@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lppa.coordinator.metrics import EPSILON, rounding_bound
+from lppa.models.rules import facts_of
 from lppa.report.formats import MISSING, figure, percent, plural, seconds
 from lppa.report.grades import kind_of, overall_words, reason
 from lppa.report.markup import Markup, join, no_wrap, scrolling, tag
@@ -88,7 +89,7 @@ def conservation(run: RunRecord) -> Figure:
     explained = f"{no_wrap(figure(bound))} in {dtype}"
     if residual <= bound:
         return Figure(name, value, f"{MEASURED}; rounding explains up to {explained}")
-    if run.setting("rule") == "dp" or run.settings.get("beta_own"):
+    if facts_of(str(run.setting("rule"))).own_noise or run.settings.get("beta_own"):
         why = f"the clients' own noise stays in the sum; rounding explains up to {explained} only"
         return Figure(name, value, f"{MEASURED}; {why}")
     why = f"more than rounding explains, which is {explained}"

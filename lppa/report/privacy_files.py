@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from lppa.auditing.grade import GRADES, worst
+from lppa.models.rules import facts_of
 from lppa.report.record import (
     EXACT,
     MIXED,
@@ -133,7 +134,7 @@ def read_smallest(content: dict[str, Any]) -> dict[int, tuple[int, ...] | None]:
 def unit_of(content: dict[str, Any]) -> tuple[str, float | None]:
     """What deviations are counted in: β, or β_own where there is no other noise."""
     beta, own = positive(content.get("beta")), positive(content.get("beta_own"))
-    if content.get("rule") in ("lppa", "dsgd") and beta == 0 and own:
+    if facts_of(str(content.get("rule"))).cancels and beta == 0 and own:
         return "β_own", own
     return "β", beta or None
 

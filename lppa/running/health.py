@@ -14,6 +14,7 @@ import numpy as np
 
 from lppa.coordinator.figures import Row
 from lppa.coordinator.metrics import Collection, rounding_bound
+from lppa.models.rules import facts_of
 from lppa.protocol.messages import Metrics
 from lppa.protocol.settings import Settings
 
@@ -90,7 +91,8 @@ def _accuracy(
 def _conservation(
     history: Sequence[Row], settings: Settings, nodes: int, steps: int
 ) -> list[Finding]:
-    cancels = settings.rule == "dsgt" or (settings.rule == "lppa" and settings.beta_own == 0)
+    rule = facts_of(settings.rule)
+    cancels = rule.noiseless or (rule.cancels and settings.beta_own == 0)
     now, per_round = history[-1], max(1, steps // settings.rounds)
     residual, ratio = now.conservation, now.noise_to_gradient
     bound = rounding_bound(settings.dtype, now.round, nodes, ratio, per_round)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lppa.coordinator.topology import Topology
+from lppa.models.rules import facts_of
 from lppa.models.sizes import Network
 from lppa.protocol.settings import Settings
 from lppa.running.known_networks import known_network
@@ -26,7 +27,6 @@ BEARABLE = 0.1
 BEARABLE_ONCE = 3.0
 PLAIN = 0.025  # the paper's β, where there is no example to hide
 LONGEST = 2000  # rounds after which no noise is followed further
-CANCELLING = ("lppa", "dsgd")  # the rules with noise that one end of an edge takes away again
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,10 @@ def expected_share(
 def noise_left(topology: Topology, rule: str) -> float:
     """The least noise, in units of β, that is left on what hides a first gradient from a neighbour.
 
-    That is the gradient itself, or under dsgd the step along it. A neighbour knows the draws on its
-    own edges. Clients of whom one neighbour knows all are left out: no β hides them.
+    That is the gradient itself, or the step along it where noise enters θ. A neighbour knows the
+    draws on its own edges. Clients of whom one neighbour knows all are left out: no β hides them.
     """
-    if rule not in CANCELLING:
+    if not facts_of(rule).cancels:
         return math.sqrt(2.0)
     unknown = set()
     for node in range(topology.nodes):
@@ -105,7 +105,7 @@ def disagreement(topology: Topology, W: np.ndarray, settings: Settings, steps: i
     W^k n, and counts from where gradients are taken: after mixing, or before it. Where noise enters
     in every round these add up; where it enters at the start only, the worst round counts.
     """
-    in_theta = settings.rule == "dsgd"
+    in_theta = facts_of(settings.rule).in_theta
     draws = np.zeros((topology.nodes, len(topology.edges)))
     for k, (sender, receiver) in enumerate(topology.edges):
         draws[sender, k], draws[receiver, k] = 1.0, -1.0
@@ -157,10 +157,9 @@ def gradient_weight(
     examples: int | None = None,
     network: Network | None = None,
 ) -> float:
-    """What a gradient is multiplied with where noise is added to it: 1 in γ, K·λ in dsgd's θ."""
-    if settings.rule != "dsgd":
-        return 1.0
-    return step_length(settings, nodes, examples, network)
+    """What a gradient is multiplied with where noise is added to it: 1 in γ, K·λ in θ."""
+    step = step_length(settings, nodes, examples, network)
+    return facts_of(settings.rule).update.weight(step)
 
 
 def largest_beta(
@@ -168,7 +167,7 @@ def largest_beta(
 ) -> float:
     """The β from which on noise that cancels keeps models so far apart that learning suffers."""
     network = network or known_network(settings)
-    if settings.rule not in CANCELLING or network is None:
+    if not facts_of(settings.rule).cancels or network is None:
         return math.inf
     apart = disagreement(topology, W, settings, local_steps(settings, topology.nodes, network))
     bearable = BEARABLE if settings.noise_every else BEARABLE_ONCE
@@ -208,7 +207,7 @@ def scale_warnings(blueprint: Blueprint) -> list[str]:
     if beta <= most:
         return []
     # Noise in θ is as large there whatever the step.
-    fewer = "" if settings.rule == "dsgd" else "fewer --local-steps "
+    fewer = "" if facts_of(settings.rule).in_theta else "fewer --local-steps "
     return [
         f"--beta {beta:g} is {beta / most:.2g} times what models bear on this "
         "graph: it would keep them too far apart beside the size of their weights; to change that, "

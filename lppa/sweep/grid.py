@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lppa.models.rules import facts_of
 from lppa.options import NODES, absolute_paths
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings, check_number, make_settings
@@ -141,7 +142,7 @@ def make_cell(settings: Settings, nodes: int, label: str, given: Any = ()) -> Ce
     told = settings.to_dict()
     dataset, seed = told.pop("dataset"), told["seed"]
     left_out = {name for name in MACHINE if name not in given}
-    if settings.rule == "dsgt" and settings.clip is None:
+    if facts_of(settings.rule).noiseless and settings.clip is None:
         # What has no influence makes no other cell. With --clip, noise says which norm.
         left_out |= set(NOISE_SETTINGS)
     told = {name: value for name, value in told.items() if name not in left_out}

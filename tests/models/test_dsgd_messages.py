@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from schedules import make_schedule
 
 from lppa.coordinator.sinkhorn import sinkhorn, weight_matrix
 from lppa.coordinator.topology import build_topology
 from lppa.models.leakage import deviations, view
-from lppa.models.schedule import Schedule, gradient_name, noise_in_every_round
+from lppa.models.schedule import gradient_name, noise_in_every_round
 from lppa.models.tracking import best_estimate, known_rows, messages
 
 LAM = 0.3
@@ -22,7 +23,7 @@ LAM = 0.3
 def schedule_of(topology, nodes, weights="random", **options):
     W = weight_matrix(build_topology(topology, nodes, 1), weights, 2)
     given = {"rule": "dsgd", "noise_every": 1, "adapt_first": True, "common_start": False}
-    return Schedule(W=W, **{**given, "lam": LAM, "rounds": 4, **options})
+    return make_schedule(W=W, **{**given, "lam": LAM, "rounds": 4, **options})
 
 
 def learned(schedule, attackers, t, victim=0):
@@ -39,11 +40,10 @@ def simulated(schedule, at, training, finish):
     n, sent = schedule.nodes, []
 
     def noise(t):
-        due = t == 0 or (schedule.noise_every > 0 and t % schedule.noise_every == 0)
         found = np.zeros(n)
-        if due:
+        if schedule.noisy(t):
             for sender, receiver in schedule.edges():
-                if schedule.edges_noisy:
+                if schedule.beta_noise:
                     found[sender] += at("noise", sender, receiver, t)
                     found[receiver] -= at("noise", sender, receiver, t)
             if schedule.beta_own:
@@ -53,8 +53,8 @@ def simulated(schedule, at, training, finish):
     theta = np.array([at("theta", 0 if schedule.common_start else i) for i in range(n)])
     for t in range(training):
         sent.append(theta + noise(t))
-        step = schedule.lam / (1 + schedule.lam_decay * t)
-        theta = schedule.W @ sent[-1] - step * np.array([at("g", i, t) for i in range(n)])
+        gradients = np.array([at("g", i, t) for i in range(n)])
+        theta = schedule.W @ sent[-1] - schedule.step(t) * gradients
     for t in range(training, training + finish):
         sent.append(theta + noise(t) if t == training else theta)
         theta = schedule.W @ sent[-1]
@@ -64,14 +64,14 @@ def simulated(schedule, at, training, finish):
 @pytest.mark.parametrize("common_start", [True, False])
 @pytest.mark.parametrize("finish", [0, 1, 3])
 @pytest.mark.parametrize("every", [0, 1, 2, 3])
-@pytest.mark.parametrize(("own", "edges_noisy"), [(0.0, True), (0.5, True), (1.0, False)])
+@pytest.mark.parametrize(("own", "beta_noise"), [(0.0, True), (0.5, True), (1.0, False)])
 def test_the_rows_are_those_of_a_run_with_numbers_in_it(
-    common_start, finish, every, own, edges_noisy
+    common_start, finish, every, own, beta_noise
 ):
     schedule = schedule_of(
         *("ring", 4),
         **{"noise_every": every, "common_start": common_start, "finish": finish, "rounds": 3},
-        **{"beta_own": own, "edges_noisy": edges_noisy, "lam_decay": 0.2},
+        **{"beta_own": own, "beta_noise": beta_noise, "lam_decay": 0.2},
     )
     rows = messages(schedule)
     values = np.random.default_rng(0).normal(size=len(rows.columns))
@@ -116,7 +116,7 @@ def test_noise_is_in_every_round_if_it_is_on_all_messages_that_bring_a_gradient(
     assert noise_in_every_round(schedule_of("full", 3, noise_every=1, finish=3))
     assert not noise_in_every_round(schedule_of("full", 3, noise_every=0))
     assert not noise_in_every_round(schedule_of("full", 3, noise_every=2))
-    assert not noise_in_every_round(schedule_of("full", 3, edges_noisy=False))
+    assert not noise_in_every_round(schedule_of("full", 3, beta_noise=False))
     # The first message brings none, the second only if there is one.
     assert noise_in_every_round(schedule_of("full", 3, noise_every=0, rounds=0))
     assert not noise_in_every_round(schedule_of("full", 3, noise_every=0, rounds=0, finish=1))
@@ -195,7 +195,7 @@ def test_on_a_ring_who_does_not_hear_an_input_waits_a_round_for_it():
 def test_a_common_start_is_as_good_as_hearing_all_inputs_once_only_without_noise():
     # All first models are known: what node 4 sends first is, too, unless there is noise on it.
     ring = schedule_of("directed-ring", 5, "uniform", common_start=True)
-    quiet = replace(ring, edges_noisy=False)
+    quiet = replace(ring, beta_noise=False)
     assert learned(quiet, [1], 0) == 0
     assert learned(quiet, [1], 1) == math.inf
     # With noise g⁰ of node 0 comes with one unknown draw of its own, δ_40 of round 1, and with w
@@ -209,7 +209,7 @@ def test_what_all_neighbours_cannot_take_away_is_own_noise():
     own = schedule_of("full", 5, beta_own=0.3)
     assert learned(own, everyone, 0) == pytest.approx(0.3 * math.sqrt(2) / LAM)
     assert learned(own, [1], 0) == pytest.approx(math.sqrt(12 + 2 * 0.3**2) / LAM)
-    alone = schedule_of("full", 5, beta_own=1.0, edges_noisy=False)
+    alone = schedule_of("full", 5, beta_own=1.0, beta_noise=False)
     assert learned(alone, [1], 0) == pytest.approx(math.sqrt(2) / LAM)
 
 
@@ -225,8 +225,8 @@ def cases(draw):
     support = rng.random((nodes, nodes)) < draw(st.sampled_from([0.0, 0.15, 0.4]))
     order = rng.permutation(nodes)
     support[order, np.roll(order, 1)] = True  # a cycle through all nodes
-    edges_noisy = draw(st.sampled_from([True, True, True, False]))
-    schedule = Schedule(
+    beta_noise = draw(st.sampled_from([True, True, True, False]))
+    schedule = make_schedule(
         W=sinkhorn(support, draw(st.sampled_from(["uniform", "random"])), seed),
         rule="dsgd",
         noise_every=draw(st.sampled_from([0, 1, 2, 3])),
@@ -234,10 +234,10 @@ def cases(draw):
         common_start=draw(st.booleans()),
         lam=draw(st.sampled_from([0.01, 0.3, 2.0])),
         rounds=draw(st.integers(1, 4)),
-        beta_own=draw(st.sampled_from([0.0, 0.3])) if edges_noisy else 1.0,
+        beta_own=draw(st.sampled_from([0.0, 0.3])) if beta_noise else 1.0,
         lam_decay=draw(st.sampled_from([0.0, 0.1, 2.0])),
         finish=draw(st.sampled_from([0, 0, 1, 3])),
-        edges_noisy=edges_noisy,
+        beta_noise=beta_noise,
     )
     attackers = draw(st.sets(st.integers(0, nodes - 1), min_size=1, max_size=3))
     return schedule, sorted(attackers)

@@ -10,17 +10,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from schedules import make_schedule
 
 from lppa.coordinator.sinkhorn import sinkhorn, weight_matrix
 from lppa.coordinator.topology import build_topology
 from lppa.models.leakage import deviations, view
-from lppa.models.tracking import Schedule, best_estimate, gradient_name, known_rows, messages
+from lppa.models.schedule import with_noise_in_every_round
+from lppa.models.tracking import best_estimate, gradient_name, known_rows, messages
 
 
 def schedule_of(topology, nodes, weights="random", **options):
     W = weight_matrix(build_topology(topology, nodes, 1), weights, 2)
     given = {"rule": "lppa", "noise_every": 0, "adapt_first": False, "common_start": False}
-    return Schedule(W=W, **{**given, "lam": 0.05, "rounds": 4, **options})
+    return make_schedule(W=W, **{**given, "lam": 0.05, "rounds": 4, **options})
 
 
 def learned(schedule, attackers, terms):
@@ -64,7 +66,7 @@ def test_on_a_full_graph_start_only_noise_hides_no_change_and_noise_in_every_rou
     weights, adapt_first
 ):
     schedule = schedule_of("full", 5, weights, adapt_first=adapt_first)
-    every = replace(schedule, noise_every=1)
+    every = with_noise_in_every_round(schedule)
     for t in range(4):
         assert learned(schedule, [1], change(t)) == 0
         assert learned(every, [1], change(t)) == pytest.approx(2 * math.sqrt(3))
@@ -77,7 +79,7 @@ def test_on_a_full_graph_start_only_noise_hides_no_change_and_noise_in_every_rou
 def test_on_a_directed_ring_of_three_theta_gives_the_change_away(weights):
     schedule = schedule_of("directed-ring", 3, weights)
     assert learned(schedule, [1], change()) == 0
-    every = replace(schedule, noise_every=1)
+    every = with_noise_in_every_round(schedule)
     assert learned(every, [1], change()) == pytest.approx(math.sqrt(2))
 
 
@@ -136,7 +138,7 @@ def cases(draw):
     graph = networkx.from_numpy_array(support, create_using=networkx.DiGraph)
     assert networkx.is_strongly_connected(graph)
     rule = draw(st.sampled_from(["lppa", "lppa", "dp", "dsgt"]))
-    schedule = Schedule(
+    schedule = make_schedule(
         W=sinkhorn(support, draw(st.sampled_from(["uniform", "random"])), seed),
         rule=rule,
         noise_every=draw(st.sampled_from([0, 1, 2])),

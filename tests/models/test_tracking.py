@@ -6,17 +6,18 @@ import math
 
 import numpy as np
 import pytest
+from schedules import make_schedule
 
 from lppa.coordinator.sinkhorn import weight_matrix
 from lppa.coordinator.topology import build_topology
-from lppa.models.tracking import Schedule, best_estimate, known_rows, messages
+from lppa.models.tracking import best_estimate, known_rows, messages
 
 
 def learned(topology, nodes, attackers, what, rule="lppa", every=0, victim=0, **options):
     """The least deviation in units of β; 0 is exact, None not identifiable."""
     W = weight_matrix(build_topology(topology, nodes, 1), "random", 2)
     given = {"adapt_first": False, "common_start": False, "lam": 0.05, "rounds": 4, **options}
-    schedule = Schedule(W=W, rule=rule, noise_every=every, **given)
+    schedule = make_schedule(W=W, rule=rule, noise_every=every, **given)
     rows = messages(schedule)
     targets = {
         "g0": rows.gradient(victim, 0),
@@ -66,7 +67,7 @@ def test_a_common_start_gives_more_away():
 
 def test_the_rows_are_those_of_a_run_with_numbers_in_it():
     W = weight_matrix(build_topology("ring", 4, 1), "random", 3)
-    schedule = Schedule(W, "lppa", 2, False, False, 0.1, 3)
+    schedule = make_schedule(W, "lppa", 2, False, False, 0.1, 3)
     rows = messages(schedule)
     values = np.random.default_rng(0).normal(size=len(rows.columns))
     at = lambda *name: values[rows.columns[name]]  # noqa: E731
@@ -86,7 +87,8 @@ def test_the_rows_are_those_of_a_run_with_numbers_in_it():
 
 def test_the_rows_of_finishing_rounds_are_those_of_a_run_with_numbers_in_it():
     W = weight_matrix(build_topology("ring", 4, 1), "random", 3)
-    schedule = Schedule(W, "lppa", 1, True, False, 0.1, 2, beta_own=0.5, lam_decay=0.2, finish=2)
+    shorter = {"beta_own": 0.5, "lam_decay": 0.2, "finish": 2}
+    schedule = make_schedule(W, "lppa", 1, True, False, 0.1, 2, **shorter)
     rows = messages(schedule)
     values = np.random.default_rng(0).normal(size=len(rows.columns))
     at = lambda *name: values[rows.columns[name]]  # noqa: E731
@@ -122,7 +124,7 @@ def test_what_all_neighbours_cannot_take_away_is_own_noise():
 
 def test_what_is_in_no_message_is_not_counted_as_heard():
     W = weight_matrix(build_topology("ring", 4, 1), "random", 3)
-    schedule = Schedule(W, "lppa", 1, False, False, 0.1, 2, beta_own=0.5)
+    schedule = make_schedule(W, "lppa", 1, False, False, 0.1, 2, beta_own=0.5)
     heard = known_rows(schedule, messages(schedule), [1], own_gradients=False)
     noise = {name[1:3] for name in heard.names if name[0] == "noise"}
     assert noise == {(0, 1), (1, 0), (1, 2), (2, 1)}
@@ -136,7 +138,7 @@ def test_coefficients_stay_of_a_size_that_numbers_can_bear(rule, adapt_first):
     for common in (False, True):
         for every in (0, 1):
             W = weight_matrix(build_topology("full", 5, 1), "random", 2)
-            schedule = Schedule(W, rule, every, adapt_first, common, 0.05, 3)
+            schedule = make_schedule(W, rule, every, adapt_first, common, 0.05, 3)
             rows = messages(schedule)
             known = known_rows(schedule, rows, [1], own_gradients=False)
             target = rows.gradient(0, 1) - rows.gradient(0, 0)

@@ -142,3 +142,10 @@ def test_the_paper_is_the_paper_whatever_the_defaults_are():
 def test_noise_is_due_at_the_start_and_every_so_many_rounds(every, due):
     settings = make_settings({"noise_every": every})
     assert [t for t in range(7) if settings.noisy(t)] == due
+
+
+@given(st.floats(1e-3, 1.0), st.floats(0.0, 5.0), st.integers(0, 1000))
+def test_a_step_gets_shorter_as_its_decay_says(lr, decay, t):
+    settings = make_settings({"lr": lr, "lr_decay": decay})
+    assert settings.step(0) == lr
+    assert settings.step(t) * (1 + decay * t) == pytest.approx(lr)

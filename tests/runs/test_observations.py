@@ -7,11 +7,12 @@ import math
 import numpy as np
 import pytest
 import torch
+from schedules import make_schedule
 
 from lppa.attack.knowledge import read_knowledge
 from lppa.attack.observation import OBSERVATIONS
 from lppa.models.quadratic import quadratic
-from lppa.models.tracking import Schedule, messages
+from lppa.models.tracking import messages
 from lppa.node.log import log_path, read_log
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.messages import Noise, Plan, State
@@ -113,7 +114,7 @@ def test_naive_leaves_all_noise_and_reckons_with_none(local_run, settings, devia
 def test_what_is_left_of_noise_in_later_rounds_follows_from_how_it_was_mixed(local_run, settings):
     known, _ = spied(local_run, topology="ring", **settings)
     own, every = settings.get("beta_own", 0.0) / 0.5, settings.get("noise_every", 0)
-    rows = messages(Schedule(known.W, settings["rule"], every, False, False, 0.05, 3, own))
+    rows = messages(make_schedule(known.W, settings["rule"], every, False, False, 0.05, 3, own))
     for t in range(4):
         expected = np.linalg.norm(rows.gamma[t, 0] * rows.deviations) * math.sqrt(2) * 0.5
         assert OBSERVATIONS["naive"](known, 0, t).ignored == pytest.approx(expected)

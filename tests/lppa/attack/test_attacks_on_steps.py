@@ -7,12 +7,13 @@ import math
 import numpy as np
 import pytest
 import torch
+from schedules import make_schedule
 
 from lppa.attack.knowledge import Knowledge
 from lppa.attack.observation import OBSERVATIONS
 from lppa.coordinator.sinkhorn import weight_matrix
 from lppa.coordinator.topology import build_topology
-from lppa.models.tracking import Schedule, messages
+from lppa.models.tracking import messages
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.messages import Plan
 from lppa.protocol.settings import make_settings
@@ -186,7 +187,7 @@ def test_naive_is_right_after_a_common_start_without_noise_and_far_off_otherwise
 def test_naive_ignores_all_noise_of_both_rounds_as_it_was_mixed(settings):
     run = Run(topology="ring", lr_decay=0.5, **settings)
     every, own = settings["noise_every"], settings.get("beta_own", 0.0) / BETA
-    rows = messages(Schedule(run.W, "dsgd", every, True, False, 1.0, 4, own))
+    rows = messages(make_schedule(run.W, "dsgd", every, True, False, 1.0, 4, own))
     for t in range(4):
         step = STEPS * LR / (1 + 0.5 * t)
         both = (rows.theta[t, VICTIM] - rows.theta[t + 1, VICTIM]) * rows.deviations

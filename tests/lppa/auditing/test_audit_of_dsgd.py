@@ -110,7 +110,7 @@ def test_a_pass_over_data_of_ones_own_has_as_many_steps_as_its_examples_have_bat
     run = blueprint(dataset="own.npz", local_steps="epoch", batch=10, lr=0.1, beta=0.5)
     for examples, steps in ((None, 1), (5, 1), (95, 9)):
         case = case_of(run, 2, Hidden(0.1, GIVEN, examples))
-        assert case.schedule().lam == pytest.approx(0.1 * steps)
+        assert case.schedule().step(0) == pytest.approx(0.1 * steps)
         (said,) = [s for s in audit(case)["verdict"] if "pass over this data" in s]
         assert f"is taken to have {steps}." in said
     known = audit(case_of(blueprint(local_steps="epoch")))["verdict"]

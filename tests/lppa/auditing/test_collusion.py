@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from schedules import make_schedule
 
 from lppa.auditing import collusion
 from lppa.auditing.collusion import BUDGET, neighbours, smallest_sets
 from lppa.auditing.exposure import Exposure, exposures
 from lppa.coordinator.sinkhorn import sinkhorn
-from lppa.models.tracking import Schedule
 
 
 def schedule_of(support, **options):
     """A schedule over a graph; `support[i, j]` says whether i hears j."""
     given = {"rule": "dp", "noise_every": 0, "adapt_first": False, "common_start": False}
     W = sinkhorn(np.asarray(support, dtype=bool), "random", 3)
-    return Schedule(W=W, lam=0.05, **{**given, "rounds": 3, **options})
+    return make_schedule(W=W, lam=0.05, **{**given, "rounds": 3, **options})
 
 
 @dataclass
@@ -63,7 +63,7 @@ class World:
         self.asked.clear()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(collusion, "exposures", self.expose)
-            schedule = Schedule(np.asarray(support, float), "dp", 0, False, False, 0.1, 1)
+            schedule = make_schedule(np.asarray(support, float), "dp", 0, False, False, 0.1, 1)
             found = smallest_sets(schedule, known, budget=budget, **options)
         alone = {e.victim for e in known if e.exact}
         bounds = sum(1 if s is None else 2 for v, s in found.sets.items() if v not in alone)
@@ -166,7 +166,7 @@ def test_only_the_victims_that_are_asked_for_are_looked_at():
 def test_neighbours_are_those_that_send_and_those_that_hear():
     path = np.eye(4)
     path[1, 0] = path[2, 1] = 0.5
-    schedule = Schedule(path, "dp", 0, False, False, 0.1, 1)
+    schedule = make_schedule(path, "dp", 0, False, False, 0.1, 1)
     assert [neighbours(schedule, v) for v in range(4)] == [{1}, {0, 2}, {1}, set()]
 
 
