@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lppa.attack.results import AttackResult
     from lppa.own_code import Brought
 
-PLAIN = ("round", "loss", "consensus", "conservation", "noise_to_gradient")
-
 
 @dataclass(frozen=True)
 class History:
@@ -203,9 +201,8 @@ def load(folder: str | Path, problem: Brought | None = None) -> Run:
 
 def flat(row: Row) -> dict[str, float | None]:
     """An evaluation as plain figures: accuracy and other metrics by their mean, least and most."""
-    found: dict[str, float | None] = {name: row[name] for name in PLAIN}
-    spreads = {"accuracy": row.accuracy, **row.metrics}
-    for name, spread in spreads.items():
+    found: dict[str, float | None] = {"round": row.round, **row.plain}
+    for name, spread in row.spreads.items():
         if spread is not None:
             found |= {name: spread.mean, f"{name}_min": spread.min, f"{name}_max": spread.max}
     return found
