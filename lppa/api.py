@@ -14,6 +14,7 @@ from lppa.auditing.assemble import case_of
 from lppa.auditing.document import audit as audited
 from lppa.finished import Run, load
 from lppa.own_code import OwnCode, brought_rule, find, register
+from lppa.protocol.checks import check_ids
 from lppa.protocol.errors import RunFailed, WrongUse
 from lppa.protocol.settings import OWN, RULES, Settings, make_settings
 from lppa.running.display import Silent, choose_display
@@ -61,9 +62,7 @@ def run(
     code, told = own_code(problem, rule, settings)
     folder = new_folder(None if out is None else Path(out), name, told)
     blueprint = make_blueprint(told, nodes, folder.name)
-    for attacker in attackers:
-        if not 0 <= attacker < nodes:
-            raise WrongUse(f"there is no node {attacker} in a run of {nodes}")
+    check_ids(attackers, nodes)
     shown = Silent() if quiet else choose_display(told.rounds + told.finish, quiet=False)
     heard = shown if listener is None else Listeners(shown, listener)
     try:

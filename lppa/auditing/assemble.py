@@ -15,6 +15,7 @@ from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.topology import Topology
 from lppa.models.schedule import Schedule
 from lppa.models.sizes import Network
+from lppa.protocol.checks import check_ids
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
 from lppa.running.noise_scale import CANCELLING, expected_share, step_length
@@ -136,11 +137,7 @@ def before_a_run(
 
 def check_nodes(nodes: int, attackers: Sequence[int], victim: int | None) -> None:
     """Refuses ids that are not in the graph, and sets that leave nobody to attack."""
-    for node in (*attackers, *(() if victim is None else (victim,))):
-        if not 0 <= node < nodes:
-            raise WrongUse(
-                f"there is no node {node} in a graph of {nodes}: ids are 0 to {nodes - 1}"
-            )
+    check_ids((*attackers, *(() if victim is None else (victim,))), nodes, "graph")
     if victim in attackers:
         raise WrongUse(f"node {victim} cannot be attacker and victim at once")
     if len(set(attackers)) == nodes:

@@ -18,22 +18,13 @@ SAMPLE = {"digits": 25, "adult": 10, "covtype": 10, "rcv1": 400, "cifar10": 500}
 USUAL_SAMPLE = 300
 ATTACK = {"digits": 3.0, "adult": 3.0, "covtype": 3.0, "rcv1": 200.0, "cifar10": 10.0}
 USUAL_ATTACK = 6.0
-ROWS = {
-    "digits": (1438, 359),
-    "mnist": (60_000, 10_000),
-    "fmnist": (60_000, 10_000),
-    "cifar10": (50_000, 10_000),
-    "adult": (32_561, 16_281),
-    "rcv1": (20_242, 20_000),
-    "covtype": (464_809, 116_203),
-}
 USUAL_ROWS = (1000, 200)  # of somebody's own data: only proportions matter
 START = 1.0
 
 
 def cost(cell: Cell) -> float:
     """What a cell is expected to cost, in seconds of one core of some machine."""
-    told, (train, test) = cell.settings, cell.rows or ROWS.get(cell.dataset, USUAL_ROWS)
+    told, (train, test) = cell.settings, cell.rows or known_rows(cell.dataset)
     rounds, steps = told["rounds"], told["local_steps"]
     gradients = train if steps == "epoch" else steps * told["batch"] * cell.nodes
     tested = min(test, told["eval_samples"] or test) * cell.nodes / told["eval_every"]
@@ -46,6 +37,14 @@ def cost(cell: Cell) -> float:
             searches * (1 + cell.attack.restarts) / 2 * ATTACK.get(cell.dataset, USUAL_ATTACK)
         )
     return seconds
+
+
+def known_rows(dataset: str) -> tuple[int, int]:
+    """Rows for training and testing of a whole data set."""
+    # Imported late: it brings the parsers of all data sets with it.
+    from lppa.node.datasets.catalogue import CATALOGUE
+
+    return CATALOGUE[dataset].rows if dataset in CATALOGUE else USUAL_ROWS
 
 
 class Progress:

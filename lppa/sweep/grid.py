@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from lppa.options import NODES, absolute_paths
+from lppa.protocol.checks import check_number
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.settings import Settings, check_number, make_settings
+from lppa.protocol.settings import Settings, make_settings
 from lppa.reproduce.cells import Cell
 from lppa.reproduce.experiments import NOISE_SETTINGS
 from lppa.running.prepare import make_blueprint
