@@ -1,7 +1,8 @@
 """One option: what is known about it, and how a value is checked against that.
 
 Every entrance, be it the command line, a file or a message, checks here, and so gives the same
-message; so are the ids that people name nodes by. Which options there are is in `settings`.
+message; ids of nodes that people name are checked here, too. Which options there are is in
+`settings`.
 """
 
 from __future__ import annotations
