@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
+from lppa.coordinator.reported import MEAN, SPREAD, combined
+
 Kind = TypeVar("Kind", bound="Figures")
 
 ENDED = ("completed", "doubtful")  # how a run can come to its end: as it seems, or not
@@ -81,25 +83,68 @@ class Accuracy(Spread):
 
 @dataclass(frozen=True, eq=False)
 class Row(Figures):
-    """One evaluation over all clients; None where a client has nothing to measure."""
+    """One evaluation over all clients; None where a client has nothing to measure.
+
+    As a mapping it has the reported figures among its own keys.
+    """
 
     round: int
-    accuracy: Spread | None = None
-    loss: float | None = None
+    reported: Mapping[str, Spread | float | None] = field(default_factory=dict)
+    """What the clients told, by name: those of `reported.FIGURES` that are combined."""
     consensus: float | None = None
     conservation: float | None = None
-    noise_to_gradient: float | None = None
     metrics: Mapping[str, Spread | None] = field(default_factory=dict)
     """What else a problem is judged by."""
+
+    @property
+    def accuracy(self) -> Spread | None:
+        """Over the test set; None where there are no classes."""
+        return as_spread(self.reported.get("accuracy"))
+
+    @property
+    def loss(self) -> float | None:
+        """Over the test set."""
+        return as_number(self.reported.get("loss"))
+
+    @property
+    def noise_to_gradient(self) -> float | None:
+        """How large the noise is beside the gradient."""
+        return as_number(self.reported.get("noise_to_gradient"))
+
+    @property
+    def plain(self) -> dict[str, float | None]:
+        """All figures that are one number."""
+        told = {name: as_number(self.reported.get(name)) for name in combined(MEAN)}
+        return {**told, "consensus": self.consensus, "conservation": self.conservation}
+
+    @property
+    def spreads(self) -> dict[str, Spread | None]:
+        """All figures that have a mean, a least and a greatest."""
+        told = {name: as_spread(self.reported.get(name)) for name in combined(SPREAD)}
+        return {**told, **self.metrics}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("round", *combined(), "consensus", "conservation", "metrics"))
+
+    def __getitem__(self, name: str) -> Any:
+        return self.reported.get(name) if name in combined() else super().__getitem__(name)
 
     @classmethod
     def read_parts(cls, content: Mapping[str, Any]) -> dict[str, Any]:
         """From a line of history.jsonl."""
-        accuracy = read(Spread, content.get("accuracy"))
-        return super().read_parts(content) | {
-            "accuracy": accuracy,
-            "metrics": read_metrics(content),
-        }
+        told: dict[str, Any] = {name: content.get(name) for name in combined()}
+        told |= {name: read(Spread, told[name]) for name in combined(SPREAD)}
+        return super().read_parts(content) | {"reported": told, "metrics": read_metrics(content)}
+
+
+def as_spread(value: Spread | float | None) -> Spread | None:
+    """The value if it is a spread."""
+    return value if isinstance(value, Spread) else None
+
+
+def as_number(value: Spread | float | None) -> float | None:
+    """The value if it is one number."""
+    return None if isinstance(value, Spread) else value
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from lppa.coordinator.figures import (
     Summary,
 )
 from lppa.coordinator.plan import Blueprint
+from lppa.coordinator.reported import FIGURES, MEAN, SPREAD, combined
 from lppa.protocol.codec import BadMessage, all_finite
 from lppa.protocol.messages import Done, Metrics
 
@@ -32,9 +33,6 @@ Report = TypeVar("Report")
 SKETCH = 256  # numbers in a sketch
 MOST_WRITTEN = 1 << 14  # characters of one report on the disk
 NORMS = ("gamma_norm", "gradient_norm")  # None where a rule has no such vector
-RESULTS = ("accuracy", "loss")  # None where there is nothing to measure
-# May be left out.
-EXTRAS = ("noise_to_gradient", "memory", "theta_norm", "chance", "dead", "example_rms")
 PHASES = ("compute", "exchange", "eval")
 EPSILON = {"float32": 1.2e-7, "float64": 2.2e-16}
 GENEROUS = 4.0  # all sound runs that were measured, of 2 to 24 nodes, stayed below a tenth of it
@@ -81,8 +79,8 @@ def check_metrics(metrics: Metrics) -> None:
         raise BadMessage("a report that cannot be written down") from None
     if length > MOST_WRITTEN:
         raise BadMessage(f"a report of {length} characters")
-    for name in (*NORMS, *RESULTS, *EXTRAS):
-        value = metrics.values.get(name, None if name in EXTRAS else "missing")
+    for name, figure in FIGURES.items():
+        value = metrics.values.get(name, "missing" if figure.needed else None)
         if not isinstance(value, (int, float)) and value is not None:
             raise BadMessage(f"a report whose {name} is not a number")
     for name in ("seconds", "bytes"):
@@ -111,13 +109,16 @@ def combine(round: int, reports: list[Metrics]) -> Row:
     others = [report.values.get("metrics", {}) for report in reports]
     return Row(
         round=round,
-        accuracy=spread_of([report.values["accuracy"] for report in reports]),
-        loss=mean_of([report.values["loss"] for report in reports]),
+        reported={name: COMBINE[FIGURES[name].over](told(reports, name)) for name in combined()},
         consensus=float(np.sqrt((distances**2).mean())),
         conservation=conservation(reports),
-        noise_to_gradient=mean_of([r.values.get("noise_to_gradient") for r in reports]),
         metrics={name: spread_of([of.get(name) for of in others]) for name in others[0]},
     )
+
+
+def told(reports: Sequence[Metrics], name: str) -> list[float | None]:
+    """One figure of every client."""
+    return [report.values.get(name) for report in reports]
 
 
 def conservation(reports: list[Metrics]) -> float | None:
@@ -159,6 +160,12 @@ def mean_of(values: Sequence[float | None]) -> float | None:
     """The mean; None where there is nothing to measure, or a value is missing."""
     spread = spread_of(values)
     return None if spread is None else spread.mean
+
+
+COMBINE: dict[str | None, Callable[[Sequence[float | None]], Spread | float | None]] = {
+    SPREAD: spread_of,
+    MEAN: mean_of,
+}
 
 
 def summarise(

@@ -16,6 +16,7 @@ from lppa.auditing.document import audit as audited
 from lppa.coordinator.figures import Summary
 from lppa.finished import Run, load
 from lppa.own_code import OwnCode, brought_rule, find, register
+from lppa.protocol.checks import check_ids
 from lppa.protocol.errors import RunFailed, WrongUse
 from lppa.protocol.settings import OWN, RULES, Settings, make_settings
 from lppa.running.display import Silent, choose_display
@@ -64,9 +65,7 @@ def run(
     code, told = own_code(problem, rule, settings)
     folder = new_folder(None if out is None else Path(out), name, told)
     blueprint = make_blueprint(told, nodes, folder.name)
-    for attacker in attackers:
-        if not 0 <= attacker < nodes:
-            raise WrongUse(f"there is no node {attacker} in a run of {nodes}")
+    check_ids(attackers, nodes)
     heard = _heard(told, listener, quiet)
     call = partial(run_local, blueprint, folder, heard, secure, attackers, tensorboard, code)
     return _ended(call, folder, code)

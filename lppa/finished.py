@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lppa.attack.results import AttackResult
     from lppa.own_code import Brought
 
-PLAIN = ("round", "loss", "consensus", "conservation", "noise_to_gradient")
-
 
 @dataclass(frozen=True)
 class History:
@@ -141,24 +139,13 @@ class Run:
         its `picture`, and all that is kept, is in `attacks/` in the run's directory. Results have a
         `score` where the victim revealed its batches (`reveal_batches=True`).
         """
-        import torch
-
+        from lppa.attack.campaign import Wanted, attack_runs
         from lppa.attack.names import parse_attacks
         from lppa.attack.restarts import Options
-        from lppa.attack.run import attack_case
-        from lppa.attack.scene import open_scene, plan_cases
 
-        cases = plan_cases(self.folder, parse_attacks(attack), None, (victim,), (round,))
-        # Its steps are small: threads would wait for each other more than they work.
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            return [
-                attack_case(open_scene(case.folder, case.attackers), case, Options(restarts))
-                for case in cases
-            ]
-        finally:
-            torch.set_num_threads(before)
+        wanted = Wanted(parse_attacks(attack), victims=(victim,), rounds=(round,))
+        found = attack_runs([self.folder], wanted, Options(restarts))
+        return [result for _, result in found]
 
     def _of_node(self, node: int, name: str) -> Path:
         path = self.folder / "nodes" / str(node) / name
@@ -203,9 +190,8 @@ def load(folder: str | Path, problem: Brought | None = None) -> Run:
 
 def flat(row: Row) -> dict[str, float | None]:
     """An evaluation as plain figures: accuracy and other metrics by their mean, least and most."""
-    found: dict[str, float | None] = {name: row[name] for name in PLAIN}
-    spreads = {"accuracy": row.accuracy, **row.metrics}
-    for name, spread in spreads.items():
+    found: dict[str, float | None] = {"round": row.round, **row.plain}
+    for name, spread in row.spreads.items():
         if spread is not None:
             found |= {name: spread.mean, f"{name}_min": spread.min, f"{name}_max": spread.max}
     return found

@@ -69,12 +69,22 @@ class Part:
         return _moved(x, like.device), y.to(like.device)
 
 
+@dataclass(frozen=True)
+class Extras:
+    """What enters a gradient besides the loss of a batch."""
+
+    weight_decay: float = 0.0
+    clip: tuple[float, int] | None = None
+    """The norm that each sample's gradient is held to, and of which order it is."""
+    draws: bool = False
+    """The network may draw random numbers when it is trained (dropout): they follow from the seed
+    then."""
+
+
 class DataLearner:
     """A network on this client's share of a data set.
 
-    `clip` is the norm that each sample's gradient is held to, and of which order it is;
-    `on_batch` hears the rows of every batch, for runs that reveal them. `draws` says that the
-    network may draw random numbers when it is trained (dropout): they follow from the seed then.
+    `on_batch` hears the rows of every batch, for runs that reveal them.
     """
 
     def __init__(
@@ -85,9 +95,7 @@ class DataLearner:
         test: Part,
         batches: Batches,
         steps_per_epoch: int,
-        weight_decay: float = 0.0,
-        clip: tuple[float, int] | None = None,
-        draws: bool = False,
+        extras: Extras | None = None,
     ) -> None:
         self.model = model
         self.problem = problem
@@ -96,9 +104,7 @@ class DataLearner:
         self.test = test
         self.batches = batches
         self.steps_per_epoch = steps_per_epoch
-        self.weight_decay = weight_decay
-        self.clip = clip
-        self.draws = draws
+        self.extras = extras or Extras()
         self.on_batch: Callable[[np.ndarray], None] | None = None
         labels = labels_of(test.data)
         self.chance = None
@@ -114,24 +120,24 @@ class DataLearner:
         rows = self.batches(step)
         if self.on_batch is not None:
             self.on_batch(rows)
-        if self.draws:
+        if self.extras.draws:
             drawn = derive(self.batches.seed, "draws", self.batches.node, step)
             torch.default_generator.manual_seed(drawn)
             if theta.is_cuda:
                 torch.cuda.manual_seed(drawn)
         g = self._gradient(theta, rows)
-        if self.weight_decay:
+        if self.extras.weight_decay:
             learned = self.model.learned
-            g[:learned].add_(theta[:learned], alpha=self.weight_decay)
+            g[:learned].add_(theta[:learned], alpha=self.extras.weight_decay)
         return g
 
     def _gradient(self, theta: Tensor, rows: np.ndarray) -> Tensor:
         x, y = self.train.take(rows, theta)
-        if self.clip is not None:
+        if self.extras.clip is not None:
             # Imported late: few runs clip, and it brings a part of PyTorch that all would pay for.
             from lppa.models.clipping import clipped_gradient
 
-            return clipped_gradient(self.model, theta, x, y, *self.clip)
+            return clipped_gradient(self.model, theta, x, y, *self.extras.clip)
         g, _ = self.model.gradient(theta, arranged(x), y)
         return g
 
@@ -293,6 +299,9 @@ def make_learner(
     if settings.clip is not None and model.learned < model.size:
         raise WrongUse("--clip needs each sample's own gradient, and BatchNorm mixes samples")
     test = as_rows(problem.test, "the test data")
+    # In the norm in which the noise of that kind hides a difference.
+    order = 1 if settings.noise == "laplace" else 2
+    clipping = None if settings.clip is None else (settings.clip, order)
     return DataLearner(
         model,
         problem,
@@ -300,8 +309,5 @@ def make_learner(
         Part(test, test_rows(len(test), settings.eval_samples, seed)),
         Batches(parts[me].rows, settings.batch, seed, me, settings.batches == "same"),
         steps_per_epoch(sum(len(part.rows) for part in parts), nodes, settings.batch),
-        settings.weight_decay,
-        # The norm in which the noise of that kind hides a difference.
-        None if settings.clip is None else (settings.clip, 1 if settings.noise == "laplace" else 2),
-        draws=brought,
+        Extras(settings.weight_decay, clipping, draws=brought),
     )

@@ -1,14 +1,15 @@
 """One option: what is known about it, and how a value is checked against that.
 
 Every entrance, be it the command line, a file or a message, checks here, and so gives the same
-message. Which options there are is in `settings`.
+message; ids of nodes that people name are checked here, too. Which options there are is in
+`settings`.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, field
 from typing import Any
 
@@ -99,6 +100,15 @@ def check_number(name: str, value: Any, rules: Mapping[str, Any]) -> int | float
     if most is not None and number > most:
         raise refusal
     return number
+
+
+def check_ids(ids: Iterable[int], nodes: int, what: str = "run") -> None:
+    """Refuses ids that no node of a run, or of a graph, of so many nodes has."""
+    for node in ids:
+        if not 0 <= node < nodes:
+            raise WrongUse(
+                f"there is no node {node} in a {what} of {nodes}: ids are 0 to {nodes - 1}"
+            )
 
 
 def default_of(about: Field[Any]) -> Any:

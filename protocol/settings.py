@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from lppa.protocol.checks import check_number as check_number
 from lppa.protocol.checks import checked, option
 from lppa.protocol.errors import WrongUse
 

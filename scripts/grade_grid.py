@@ -16,11 +16,9 @@ from typing import Any
 import click
 from resumable import measure_missing, publish
 
+from lppa.attack.campaign import Wanted, attack_runs
 from lppa.attack.names import parse_attacks
 from lppa.attack.restarts import Options
-from lppa.attack.run import attack_case
-from lppa.attack.scene import open_scene, plan_cases
-from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import make_settings
 from lppa.running.display import Silent
 from lppa.running.launch import stop_fork_server
@@ -88,13 +86,9 @@ def try_one(nodes: int, settings: dict[str, Any], folder: Path) -> dict[str, Any
     summary = run_local(blueprint, folder, Silent(), attackers=(attacker,))
     audit = json.loads((folder / "audit.json").read_text())
     (pair,) = [p for p in audit["pairs"] if p["attackers"] == [attacker] and p["victim"] == victim]
-    results = []
-    for name in ATTACKS:
-        try:
-            for case in plan_cases(folder, parse_attacks(name), [attacker], [victim], [0]):
-                results.append(attack_case(open_scene(folder, (attacker,)), case, OPTIONS))
-        except WrongUse:
-            continue  # an attack that this attacker cannot make
+    # Attacks that this attacker cannot make are left out.
+    wanted = Wanted(parse_attacks(",".join(ATTACKS)), (attacker,), (victim,))
+    results = [result for _, result in attack_runs([folder], wanted, OPTIONS)]
     scored = [r for r in results if r["score"].get("psnr") is not None]
     best = max(scored, key=lambda r: r["score"]["psnr"] - r["baselines"]["mean"]["psnr"])
     return {

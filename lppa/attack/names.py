@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from lppa.protocol.checks import check_ids
 from lppa.protocol.errors import WrongUse
 from lppa.shell import numbers
 
@@ -71,9 +72,7 @@ def parse_victims(text: str) -> tuple[int, ...] | None:
 def check_call(attacks: str, victim: str, attackers: tuple[int, ...], nodes: int) -> None:
     """Refuses, before anything starts, attacks that a run of so many nodes cannot have."""
     victims = parse_victims(victim) or ()
-    for node in (*attackers, *victims):
-        if not 0 <= node < nodes:
-            raise WrongUse(f"there is no node {node} in a run of {nodes}: ids are 0 to {nodes - 1}")
+    check_ids((*attackers, *victims), nodes)
     for node in victims:
         if node in attackers:
             raise WrongUse(f"node {node} cannot be attacker and victim at once")

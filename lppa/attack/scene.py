@@ -21,8 +21,10 @@ from lppa.attack.target import Victim
 from lppa.node.datasets import Dataset, chosen_dataset
 from lppa.node.learner import steps_per_epoch
 from lppa.node.log import log_path, read_log
+from lppa.protocol.checks import check_ids
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.messages import Plan
+from lppa.protocol.names import name_all
 from lppa.protocol.settings import OWN, Settings, make_settings
 from lppa.protocol.view import read_view
 
@@ -74,11 +76,12 @@ def plan_cases(
     ]
     spies = {spy for some in groups for group in some for spy in group}
     for spy in sorted(spies - plans.keys()):
-        raise WrongUse(f"node {spy} recorded nothing in {folder}; those that did: {_ids(plans)}")
+        raise WrongUse(
+            f"node {spy} recorded nothing in {folder}; those that did: {name_all(set(plans))}"
+        )
     nodes = next(iter(plans.values())).nodes
+    check_ids(victims or (), nodes)
     for victim in victims or ():
-        if not 0 <= victim < nodes:
-            raise WrongUse(f"--victim {victim}: this run has nodes 0 to {nodes - 1}")
         if victim in spies:
             raise WrongUse(f"--victim {victim} is an attacker itself")
     cases, deaf = [], []
@@ -88,11 +91,13 @@ def plan_cases(
             for victim in sorted(heard - spies) if victims is None else victims:
                 if victim not in heard:
                     verb = "does" if len(group) == 1 else "do"
-                    deaf.append(f"{attack.name}: {_ids(group)} {verb} not hear node {victim}")
+                    deaf.append(
+                        f"{attack.name}: {name_all(set(group))} {verb} not hear node {victim}"
+                    )
                     continue
                 cases += [Case(folder, attack, group, victim, t) for t in rounds]
     if not cases:
-        raise WrongUse(deaf[0] if deaf else f"{_ids(spies)}: nobody hears a node to attack")
+        raise WrongUse(deaf[0] if deaf else f"{name_all(spies)}: nobody hears a node to attack")
     for reason in deaf:
         log.warning("left out: %s", reason)
     return cases
@@ -177,8 +182,3 @@ def precision_root(rows: Tensor) -> Tensor:
     lower = torch.linalg.cholesky(covariance + stray * one)
     root: Tensor = torch.linalg.solve_triangular(lower, one, upper=False)
     return root.to(rows.dtype)
-
-
-def _ids(nodes: Sequence[int] | dict[int, Plan] | set[int]) -> str:
-    names = ", ".join(map(str, sorted(nodes)))
-    return f"node {names}" if len(nodes) == 1 else f"nodes {names}"

@@ -17,6 +17,7 @@ from lppa.coordinator.topology import Topology
 from lppa.models.rules import Facts, facts_of
 from lppa.models.schedule import Schedule
 from lppa.models.sizes import Network
+from lppa.protocol.checks import check_ids
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings, decayed
 from lppa.running.noise_scale import expected_share, step_length
@@ -133,11 +134,7 @@ def before_a_run(
 
 def check_nodes(nodes: int, attackers: Sequence[int], victim: int | None) -> None:
     """Refuses ids that are not in the graph, and sets that leave nobody to attack."""
-    for node in (*attackers, *(() if victim is None else (victim,))):
-        if not 0 <= node < nodes:
-            raise WrongUse(
-                f"there is no node {node} in a graph of {nodes}: ids are 0 to {nodes - 1}"
-            )
+    check_ids((*attackers, *(() if victim is None else (victim,))), nodes, "graph")
     if victim in attackers:
         raise WrongUse(f"node {victim} cannot be attacker and victim at once")
     if len(set(attackers)) == nodes:

@@ -1,10 +1,9 @@
-"""`lppa attack`: attacks what attacker nodes have recorded. A thin shell over `run`."""
+"""`lppa attack`: attacks what attacker nodes have recorded. A thin shell over `campaign`."""
 
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -13,20 +12,12 @@ import click
 
 from lppa.attack.names import parse_attacks, parse_victims
 from lppa.options import json_option, out_option, runs_argument, victim_option
-from lppa.protocol.errors import WrongUse
 from lppa.running.naming import find_runs
 from lppa.shell import is_quiet, numbers, show_errors, verbosity
 
 if TYPE_CHECKING:
-    from lppa.attack.restarts import Options
-    from lppa.attack.results import AttackResult
-    from lppa.attack.scene import Case
-
-log = logging.getLogger("lppa.attack")
-
-Found = tuple[Path, "AttackResult"]
-"""A run's directory, and what an attack on it came to."""
-Step = Callable[[int, int, float], None]
+    from lppa.attack.campaign import Found
+    from lppa.attack.restarts import Step
 
 
 @click.command(
@@ -88,20 +79,16 @@ def attack(
     folders = find_runs(runs)
     import torch
 
+    from lppa.attack.campaign import Wanted, attack_runs
     from lppa.attack.restarts import Options
-    from lppa.attack.scene import plan_cases
 
-    torch.set_num_threads(1)
     options = Options(
         restarts,
         seconds=attack_seconds,
         seed=attack_seed,
         dtype=torch.float64 if float64 else None,
     )
-    cases = [
-        case for folder in folders for case in plan_cases(folder, wanted, alone, victims, rounds)
-    ]
-    results = attack_all(cases, options)
+    results = attack_runs(folders, Wanted(wanted, alone, victims, rounds), options, ProgressBar)
     curves = draw_curves(results, out)
     if as_json:
         told = [{"run": str(folder), **result.to_dict()} for folder, result in results]
@@ -120,49 +107,14 @@ def attack(
         click.echo(f"results in {path}")
 
 
-def attack_all(cases: Sequence[Case], options: Options) -> list[Found]:
-    """Makes the attacks one after the other; leaves out, with a word, those that cannot be made.
-
-    If none can be made, that is wrong use.
-    """
-    from dataclasses import replace
-
-    from lppa.attack.run import attack_case
-    from lppa.attack.scene import open_scene
-
-    results, scene, opened = [], None, None
-    first: WrongUse | None = None
-    with ProgressBar(len(cases)) as bar:
-        for case in cases:
-            what = f"{case.attack.name} on node {case.victim}, round {case.round}"
-            try:
-                if scene is None or opened != (case.folder, case.attackers):
-                    scene = open_scene(case.folder, case.attackers)
-                    opened = (case.folder, case.attackers)
-                result = attack_case(scene, case, replace(options, on_step=bar.start(what)))
-                results.append((case.folder, result))
-            except WrongUse as error:
-                first = first or error
-                if len(cases) > 1:
-                    log.warning("left out: %s: %s", what, error)
-            bar.advance()
-    if not results and first is not None:
-        raise first
-    return results
-
-
 def draw_curves(results: Sequence[Found], out: Path | None) -> list[Path]:
-    """Curves over rounds for each run, from all that is known of it, and over β for them all."""
-    from lppa.attack.curves import draw_over_beta, draw_over_rounds
-    from lppa.attack.results import read_results
+    """Curves over β of several runs; those over rounds are each run's own."""
+    from lppa.attack.curves import draw_over_beta
 
-    drawn = []
     folders = list(dict.fromkeys(folder for folder, _ in results))
-    for folder in folders:
-        drawn += draw_over_rounds(folder / "attacks", read_results(folder))
-    if len(folders) > 1:
-        drawn += draw_over_beta(out or folders[0] / "attacks", [result for _, result in results])
-    return drawn
+    if len(folders) < 2:
+        return []
+    return draw_over_beta(out or folders[0] / "attacks", [result for _, result in results])
 
 
 class ProgressBar:

@@ -10,7 +10,7 @@ from lppa.options import runs_argument
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.files import write_atomically
 from lppa.report.csv_text import to_csv
-from lppa.running.export import history_rows, summary_row
+from lppa.running.export import NodeRow, RunRow, history_rows, summary_row
 from lppa.running.naming import find_runs
 from lppa.shell import show_errors, verbosity
 
@@ -43,11 +43,12 @@ def export(runs: tuple[str, ...], csv_file: str, summary: bool) -> None:
     if csv_file != STDOUT and Path(csv_file).is_dir():
         raise WrongUse(f"--csv {csv_file} is a folder; is it a RUN? Then name it before --csv")
     folders = find_runs(runs)
+    rows: list[NodeRow] | list[RunRow]
     if summary:
         rows = [summary_row(folder) for folder in folders]
     else:
         rows = [row for folder in folders for row in history_rows(folder)]
-    text = to_csv(rows)
+    text = to_csv([row.columns() for row in rows])
     if csv_file == STDOUT:
         click.echo(text, nl=False)
         return

@@ -25,6 +25,7 @@ from lppa.options import (
     tensorboard_option,
     victim_option,
 )
+from lppa.protocol.checks import check_ids
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
 from lppa.running.chaos import parse_chaos
@@ -134,9 +135,7 @@ def check_attack(
             raise WrongUse("--attack needs to know which node attacks: --attacker ID")
         return ()
     attackers = tuple(dict.fromkeys(numbers(attacker, "--attacker")))
-    for node in attackers:
-        if not 0 <= node < nodes:
-            raise WrongUse(f"there is no node {node} in a run of {nodes}: ids are 0 to {nodes - 1}")
+    check_ids(attackers, nodes)
     if attack is not None:
         check_call(attack, victim, attackers, nodes)
     return attackers

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from lppa.coordinator.figures import Spread
+from lppa.coordinator.reported import BAND, FIGURES, Curve
 from lppa.report.chart import Axis, Line, Point, Range, line_chart
 from lppa.report.formats import figure, percent
 from lppa.report.markup import Markup
@@ -26,19 +27,11 @@ class Chart:
 
 def charts(runs: Sequence[RunRecord], names: Sequence[str]) -> list[Chart]:
     """All curves, each with one line or one pair of lines per run."""
-    band = "Line: mean over clients; band: from the worst client to the best."
+    accuracy, *others = (_figure_chart(*one, runs, names) for one in drawn())
     return [
-        Chart(
-            "Test accuracy",
-            band,
-            _spread_chart("Test accuracy", ACCURACY, runs, names, lambda row: row.accuracy),
-        ),
+        accuracy,
         *(_metric_chart(metric, runs, names) for metric in metric_names(runs)),
-        Chart(
-            "Test loss",
-            LEAST_TO_GREATEST,
-            _spread_chart("Test loss", axis_for(LOSS, runs, _loss), runs, names, _loss),
-        ),
+        *others,
         Chart(
             "Consensus",
             "How far the clients' models are from their mean. 0: all are the same.",
@@ -54,23 +47,33 @@ def charts(runs: Sequence[RunRecord], names: Sequence[str]) -> list[Chart]:
     ]
 
 
-ACCURACY = Axis(
-    "accuracy (%)", lambda v: percent(v, 2), lambda v, d: f"{100 * v:.{max(0, d - 2)}f}"
-)
-LOSS = Axis("mean over test set", figure, lambda v, d: f"{v:.{d}f}" if v < 1e5 else f"{v:.0e}")
+PERCENT = Axis("%", lambda v: percent(v, 2), lambda v, d: f"{100 * v:.{max(0, d - 2)}f}")
+LOSS = Axis("value", figure, lambda v, d: f"{v:.{d}f}" if v < 1e5 else f"{v:.0e}")
 METRIC = replace(
     LOSS, title="on test set", tick=lambda v, d: f"{v:,.{d}f}" if abs(v) < 1e5 else f"{v:.3g}"
 )
-LEAST_TO_GREATEST = "Line: mean over clients; band: from the least to the greatest."
 CONSENSUS = Axis("root mean square", figure, log=True)
 CONSERVATION = Axis("residual (ratio)", figure, log=True)
 NORMS = Axis("L2, mean over clients", figure, log=True)
 WIDE = 300.0  # greatest over least value from which a linear scale shows nothing
+BOTH = {"gradient_norm", "noise_norm"}
 RATIO = Axis("‖noise‖ ÷ ‖gradient‖", figure, log=True)
 
 
-def _loss(row: Row) -> Spread | None:
-    return row.loss
+def drawn() -> list[tuple[str, Curve]]:
+    """The reported figures that have a curve of their own."""
+    return [(name, one.curve) for name, one in FIGURES.items() if one.curve is not None]
+
+
+def _figure_chart(
+    name: str, curve: Curve, runs: Sequence[RunRecord], names: Sequence[str]
+) -> Chart:
+    def of(row: Row) -> Spread | None:
+        return row.reported.get(name)
+
+    plain = replace(PERCENT if curve.percent else LOSS, title=curve.axis)
+    axis = plain if curve.percent else axis_for(plain, runs, of)
+    return Chart(curve.title, curve.note, _spread_chart(curve.title, axis, runs, names, of))
 
 
 def metric_names(runs: Sequence[RunRecord]) -> list[str]:
@@ -83,7 +86,7 @@ def _metric_chart(metric: str, runs: Sequence[RunRecord], names: Sequence[str]) 
         return row.metrics.get(metric)
 
     name, axis = f"Test {metric}", axis_for(METRIC, runs, of)
-    return Chart(name, LEAST_TO_GREATEST, _spread_chart(name, axis, runs, names, of))
+    return Chart(name, BAND, _spread_chart(name, axis, runs, names, of))
 
 
 def axis_for(axis: Axis, runs: Sequence[RunRecord], of: Callable[[Row], Spread | None]) -> Axis:
@@ -101,10 +104,6 @@ def points(rows: Sequence[Row], of: Callable[[Row], float | None]) -> tuple[Poin
 
 def _known(rows: Sequence[Row], of: Callable[[Row], Value | None]) -> list[tuple[int, Value]]:
     return [(row.round, value) for row in rows if (value := of(row)) is not None]
-
-
-def _mean(spread: Spread | None) -> float | None:
-    return None if spread is None else spread.mean
 
 
 def _spread_chart(
@@ -135,13 +134,13 @@ def _plain_chart(
 
 def _noise_chart(runs: Sequence[RunRecord], names: Sequence[str]) -> tuple[str, Markup | None]:
     """Both norms where the clients' own reports have them, else their ratio."""
-    if not any(row.gradient and row.noise for run in runs for row in run.rows):
+    if not any(row.reported.keys() >= BOTH for run in runs for row in run.rows):
         drawing = _plain_chart("Noise and gradient", RATIO, runs, names, lambda row: row.ratio)
         return "How large a client's noise is beside its gradient. 0: there is none.", drawing
     lines = []
     for k, run in enumerate(runs):
-        gradient = points(run.rows, lambda row: _mean(row.gradient))
-        noise = points(run.rows, lambda row: _mean(row.noise))
+        gradient = points(run.rows, lambda row: row.mean("gradient_norm"))
+        noise = points(run.rows, lambda row: row.mean("noise_norm"))
         lines.append(Line(f"{names[k]}, gradient", gradient, (), k))
         lines.append(Line(f"{names[k]}, noise", noise, (), k, dashed=True))
     note = (

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from lppa.coordinator.figures import Spread
-from lppa.coordinator.metrics import latest, mean_of, spread_of
+from lppa.coordinator.metrics import latest, spread_of
+from lppa.coordinator.reported import FIGURES
 from lppa.protocol.errors import WrongUse
 from lppa.report.privacy_files import read_attacks, read_audit
 from lppa.report.record import (
@@ -139,23 +140,21 @@ def read_rows(
 
 def read_row(round: int, combined: dict[str, Any], reports: Sequence[dict[str, Any]]) -> Row:
     """The coordinator's figures, and what only the clients' own reports tell."""
-    loss = number(combined.get("loss"))
-    of_loss = over_clients(reports, "loss")
-    if of_loss is None and loss is not None:
-        of_loss = Spread(loss, loss, loss)
+    told = {name: read_figure(combined.get(name), reports, name) for name in FIGURES}
     return Row(
         round=round,
-        accuracy=read_spread(combined.get("accuracy")) or over_clients(reports, "accuracy"),
-        loss=of_loss,
+        reported={name: spread for name, spread in told.items() if spread is not None},
         consensus=positive(combined.get("consensus")),
         conservation=positive(combined.get("conservation")),
-        gradient=over_clients(reports, "gradient_norm"),
-        noise=over_clients(reports, "noise_norm"),
-        ratio=positive(combined.get("noise_to_gradient"))
-        if combined
-        else mean_of(known_of(reports, "noise_to_gradient")),
         metrics=read_metrics(combined, reports),
     )
+
+
+def read_figure(content: Any, reports: Sequence[dict[str, Any]], name: str) -> Spread | None:
+    """A reported figure; of one that is combined to its mean, the reports know the spread."""
+    mean = number(content)
+    alone = None if mean is None else Spread(mean, mean, mean)
+    return read_spread(content) or over_clients(reports, name) or alone
 
 
 def read_spread(content: Any) -> Spread | None:
@@ -175,14 +174,9 @@ def read_metrics(combined: dict[str, Any], reports: Sequence[dict[str, Any]]) ->
     return {name: spread for name, spread in found.items() if spread is not None}
 
 
-def known_of(reports: Sequence[dict[str, Any]], name: str) -> list[float | None]:
-    """A figure of each client, None where it is no number."""
-    return [number(report.get(name)) for report in reports]
-
-
 def over_clients(reports: Sequence[dict[str, Any]], name: str) -> Spread | None:
     """A figure over clients; None unless all have it."""
-    return spread_of(known_of(reports, name))
+    return spread_of([number(report.get(name)) for report in reports])
 
 
 def phases(seconds: Any) -> dict[str, float]:

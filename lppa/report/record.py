@@ -26,17 +26,36 @@ Who = tuple[tuple[int, ...], int]  # attackers, and the client that they attack
 
 @dataclass(frozen=True)
 class Row:
-    """One evaluation over all clients."""
+    """One evaluation over all clients.
+
+    `reported` has what is known of the figures in `coordinator.reported`, by name.
+    """
 
     round: int
-    accuracy: Spread | None = None
-    loss: Spread | None = None
+    reported: Mapping[str, Spread] = field(default_factory=dict)
     consensus: float | None = None
     conservation: float | None = None
-    gradient: Spread | None = None  # norms
-    noise: Spread | None = None
-    ratio: float | None = None  # noise to gradient
     metrics: Mapping[str, Spread] = field(default_factory=dict)  # what else it is judged by
+
+    @property
+    def accuracy(self) -> Spread | None:
+        """Over the test set."""
+        return self.reported.get("accuracy")
+
+    @property
+    def loss(self) -> Spread | None:
+        """Over the test set."""
+        return self.reported.get("loss")
+
+    def mean(self, name: str) -> float | None:
+        """A reported figure of a client, on average."""
+        spread = self.reported.get(name)
+        return None if spread is None else spread.mean
+
+    @property
+    def ratio(self) -> float | None:
+        """The noise over the gradient, by their norms."""
+        return self.mean("noise_to_gradient")
 
 
 @dataclass(frozen=True)

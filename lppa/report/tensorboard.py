@@ -22,8 +22,6 @@ from lppa.running.listener import Listener
 
 log = logging.getLogger("lppa.coordinator")
 
-PLAIN = ("loss", "consensus", "conservation", "noise_to_gradient")
-
 
 class EventWriter(Listener):
     """Writes a run's scalars by round. A disk that fails costs the events, never the run."""
@@ -85,8 +83,8 @@ class EventWriter(Listener):
 
 def scalars(row: Row, seconds: Mapping[int, Mapping[str, Any]]) -> dict[str, float]:
     """All figures of an evaluation by name; what was not measured is left out."""
-    found = {name: number(row[name]) for name in PLAIN}
-    for metric, spread in {"accuracy": row.accuracy, **row.metrics}.items():
+    found = {name: number(value) for name, value in row.plain.items()}
+    for metric, spread in row.spreads.items():
         found |= {f"{metric}/{end}": number(value) for end, value in (spread or {}).items()}
     for phase in PHASES if seconds else ():
         spent = [number(of.get(phase)) or 0.0 for of in seconds.values()]

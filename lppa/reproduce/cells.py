@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from lppa.protocol.errors import WrongUse
+from lppa.reproduce.results import CellResult
 from lppa.reproduce.sizes import Rows
 
 # Counts up when the same cell would come out differently, as after a change of the algorithm. The
@@ -35,19 +36,28 @@ SAME: dict[str, Any] = {
     "latency": 0.0,
 }
 
-Results = Mapping[str, dict[str, Any]]
+Results = Mapping[str, CellResult]
 """What finished cells gave, by key."""
 
 
 @dataclass(frozen=True)
 class Attack:
-    """What an attacker does with the log of a run; several attacks may use the same log."""
+    """What attackers, each alone, do with the logs of a run; several attacks may use the same.
+
+    `victims` None: all that are heard.
+    """
 
     names: tuple[str, ...]
-    attacker: int
-    victims: tuple[int, ...]
+    attackers: tuple[int, ...]
+    victims: tuple[int, ...] | None
     rounds: tuple[int, ...]
     restarts: int
+
+    def spec(self) -> dict[str, Any]:
+        """As plain values; a single attacker stands alone, as in the keys of finished cells."""
+        plain = asdict(self)
+        who = plain.pop("attackers")
+        return {**plain, "attacker": who[0] if len(who) == 1 else who}
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,8 @@ class Cell:
 
     def spec(self) -> dict[str, Any]:
         """The cell as plain values."""
-        plain = asdict(self) | {"settings": dict(self.settings)}
+        attack = None if self.attack is None else self.attack.spec()
+        plain = asdict(self) | {"settings": dict(self.settings), "attack": attack}
         for name in ("content", "label"):  # the paper's cells have neither
             if not plain[name]:
                 del plain[name]
@@ -108,16 +119,25 @@ class Cell:
 
 def from_spec(spec: Mapping[str, Any]) -> Cell:
     """The cell that `spec` was made from."""
-    attack = spec["attack"]
-    if attack is not None:
-        lists = {name: tuple(attack[name]) for name in ("names", "victims", "rounds")}
-        attack = Attack(**{**attack, **lists})
+    attack = None if spec["attack"] is None else attack_from_spec(spec["attack"])
     rows = None if spec["rows"] is None else tuple(spec["rows"])
     words = {name: spec.get(name, "") for name in ("content", "label")}
     return Cell(spec["dataset"], rows, spec["nodes"], dict(spec["settings"]), attack, **words)
 
 
-def read_results(path: Path) -> dict[str, dict[str, Any]]:
+def attack_from_spec(spec: Mapping[str, Any]) -> Attack:
+    """The attack that `spec` was made from."""
+    who, victims = spec["attacker"], spec["victims"]
+    return Attack(
+        tuple(spec["names"]),
+        (who,) if isinstance(who, int) else tuple(who),
+        None if victims is None else tuple(victims),
+        tuple(spec["rounds"]),
+        spec["restarts"],
+    )
+
+
+def read_results(path: Path) -> dict[str, CellResult]:
     """What is finished, by key; a last line that was cut off does not count."""
     try:
         lines = path.read_bytes().split(b"\n")[:-1]
@@ -127,7 +147,7 @@ def read_results(path: Path) -> dict[str, dict[str, Any]]:
     for number, line in enumerate(lines, 1):
         try:
             entry = json.loads(line)
-            results[entry["key"]] = entry["result"]
+            results[entry["key"]] = CellResult.from_dict(entry["result"])
         except (ValueError, KeyError, TypeError):
             raise WrongUse(f"{path}, line {number} is not a finished cell: remove it") from None
     return results
@@ -155,10 +175,10 @@ class Store:
     ) -> None:
         self.file.close()
 
-    def add(self, cell: Cell, result: dict[str, Any]) -> None:
+    def add(self, cell: Cell, result: CellResult) -> None:
         """Keeps a result; on return it is on the disk."""
-        line = json.dumps({"key": cell.key, "cell": cell.spec(), "result": result}) + "\n"
-        self.file.write(line.encode())
+        entry = {"key": cell.key, "cell": cell.spec(), "result": result.to_dict()}
+        self.file.write(json.dumps(entry).encode() + b"\n")
         self.file.flush()
         os.fsync(self.file.fileno())
         self.results[cell.key] = result

@@ -123,7 +123,7 @@ class Plan:
         victims, restarts = self.size.victims, self.size.restarts
         how = Attack(
             tuple(f"{what}/{self.size.inversion}" for what in looked_at),
-            ATTACKER,
+            (ATTACKER,),
             victims[:1] if large else victims,
             rounds,
             1 if large else restarts,

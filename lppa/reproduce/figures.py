@@ -24,6 +24,7 @@ from lppa.reproduce.experiments import (
     Variant,
 )
 from lppa.reproduce.summaries import (
+    NOTHING,
     Spread,
     accuracy,
     attack_figures,
@@ -118,7 +119,7 @@ def image_figure(plan: Plan, results: Results) -> Figure:
     pictures = []
     for variant, attack in ATTACKS:
         cell = plan.attacked(plan.shown, variant, plan.seeds[0])
-        found = results.get(cell.key, {}).get("pictures", {})
+        found = results.get(cell.key, NOTHING).pictures
         file = next((file for name, file in found.items() if name.startswith(f"{attack}/")), None)
         pictures.append((_attack_title(variant, attack), file))
     made = _figure("fig-dlg-images", "What the DLG attack reconstructs", plan, results, [])
@@ -270,9 +271,9 @@ def _figure(
 
 def _diverged(results: Results, cells: Sequence[Cell]) -> list[str]:
     ends = [
-        f"{cell.name} in round {results[cell.key]['diverged_in']}"
+        f"{cell.name} in round {results[cell.key].diverged_in}"
         for cell in {cell.key: cell for cell in cells}.values()
-        if results.get(cell.key, {}).get("status") == "diverged"
+        if results.get(cell.key, NOTHING).diverged
     ]
     return [f"Diverged: {', '.join(ends)}."] if ends else []
 

@@ -19,6 +19,7 @@ from typing import Any
 from lppa.protocol.errors import RunFailed, WrongUse
 from lppa.reproduce.cells import Cell, Store
 from lppa.reproduce.progress import Progress
+from lppa.reproduce.results import CellResult
 from lppa.running.signals import uninterrupted
 
 WORKER = (sys.executable, "-c", "from lppa.reproduce.work import serve; serve()")
@@ -126,8 +127,9 @@ def run_cells(
                 progress.at(cell, said["part"])
                 continue
             if "result" in said:
-                store.add(cell, said["result"])
-                progress.done(cell, said["result"])
+                result = CellResult.from_dict(said["result"])
+                store.add(cell, result)
+                progress.done(cell, result)
             else:
                 failed.append((cell, said["error"]))
                 progress.failed(cell, said["error"])

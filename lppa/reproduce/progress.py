@@ -12,40 +12,41 @@ from types import TracebackType
 from typing import Any
 
 from lppa.reproduce.cells import Cell
+from lppa.reproduce.results import CellResult
 
 # Microseconds of one core for the gradient of one sample, and seconds for an attack.
 SAMPLE = {"digits": 25, "adult": 10, "covtype": 10, "rcv1": 400, "cifar10": 500}
 USUAL_SAMPLE = 300
 ATTACK = {"digits": 3.0, "adult": 3.0, "covtype": 3.0, "rcv1": 200.0, "cifar10": 10.0}
 USUAL_ATTACK = 6.0
-ROWS = {
-    "digits": (1438, 359),
-    "mnist": (60_000, 10_000),
-    "fmnist": (60_000, 10_000),
-    "cifar10": (50_000, 10_000),
-    "adult": (32_561, 16_281),
-    "rcv1": (20_242, 20_000),
-    "covtype": (464_809, 116_203),
-}
 USUAL_ROWS = (1000, 200)  # of somebody's own data: only proportions matter
 START = 1.0
 
 
 def cost(cell: Cell) -> float:
     """What a cell is expected to cost, in seconds of one core of some machine."""
-    told, (train, test) = cell.settings, cell.rows or ROWS.get(cell.dataset, USUAL_ROWS)
-    rounds, steps = told["rounds"], told["local_steps"]
+    told, (train, test) = cell.settings, cell.rows or known_rows(cell.dataset)
+    steps = told["local_steps"]
     gradients = train if steps == "epoch" else steps * told["batch"] * cell.nodes
     tested = min(test, told["eval_samples"] or test) * cell.nodes / told["eval_every"]
-    samples = rounds * (gradients + tested / 3)
+    samples = told["rounds"] * (gradients + tested / 3)
     seconds: float = START + samples * SAMPLE.get(cell.dataset, USUAL_SAMPLE) / 1e6
     if cell.attack is not None:
-        searches = len(cell.attack.names) * len(cell.attack.victims) * len(cell.attack.rounds)
+        names, rounds = len(cell.attack.names), len(cell.attack.rounds)
+        searches = names * rounds * len(cell.attack.victims or range(cell.nodes - 1))
         # Restarts go down side by side: several cost less than as many times one.
         seconds += (
             searches * (1 + cell.attack.restarts) / 2 * ATTACK.get(cell.dataset, USUAL_ATTACK)
         )
     return seconds
+
+
+def known_rows(dataset: str) -> tuple[int, int]:
+    """Rows for training and testing of a whole data set."""
+    # Imported late: it brings the parsers of all data sets with it.
+    from lppa.node.datasets.catalogue import CATALOGUE
+
+    return CATALOGUE[dataset].rows if dataset in CATALOGUE else USUAL_ROWS
 
 
 class Progress:
@@ -71,7 +72,7 @@ class Progress:
     def at(self, cell: Cell, part: float) -> None:
         """How far its run is, as a part of 1."""
 
-    def done(self, cell: Cell, result: dict[str, Any]) -> None:
+    def done(self, cell: Cell, result: CellResult) -> None:
         """It is finished."""
         self.count += 1
         self.weight += cost(cell)
@@ -95,7 +96,7 @@ class Lines(Progress):
         self.say(f"{self.cells} cells to run{there}")
         return self
 
-    def done(self, cell: Cell, result: dict[str, Any]) -> None:
+    def done(self, cell: Cell, result: CellResult) -> None:
         super().done(cell, result)
         self.say(f"{self._count()} {in_words(cell, result)}, {in_time(self.left())} left")
 
@@ -144,7 +145,7 @@ class Bar(Progress):
         self.parts[cell.key] = part * cost(cell) * (1.0 if cell.attack is None else 0.1)
         self._show()
 
-    def done(self, cell: Cell, result: dict[str, Any]) -> None:
+    def done(self, cell: Cell, result: CellResult) -> None:
         super().done(cell, result)
         self._ended(cell)
 
@@ -172,17 +173,17 @@ def choose_progress(cells: Sequence[Cell], finished: int, quiet: bool) -> Progre
     return (Bar if sys.stderr.isatty() else Lines)(cells, finished)
 
 
-def in_words(cell: Cell, result: dict[str, Any]) -> str:
+def in_words(cell: Cell, result: CellResult) -> str:
     """A finished cell in a few words."""
     if cell.attack is not None:
-        figure = f"{len(result['attacks'])} attacks"
-    elif result["best"] is not None:
-        figure = f"best {result['best']:.1%}"
+        figure = f"{len(result.attacks)} attacks"
+    elif result.best is not None:
+        figure = f"best {result.best:.1%}"
     else:
-        figure = "no test" if result["loss"] is None else f"loss {result['loss']:.3g}"
-    if result["status"] == "diverged":
-        figure += f", diverged in round {result['diverged_in']}"
-    return f"{cell.name}: {figure} ({result['seconds']:.1f} s)"
+        figure = "no test" if result.loss is None else f"loss {result.loss:.3g}"
+    if result.diverged:
+        figure += f", diverged in round {result.diverged_in}"
+    return f"{cell.name}: {figure} ({result.seconds:.1f} s)"
 
 
 def in_time(seconds: float) -> str:

@@ -9,9 +9,11 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from lppa.reproduce.cells import Cell, Results
+from lppa.reproduce.results import CellResult
+
+NOTHING = CellResult("not finished")
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,13 @@ class Accuracy:
 def accuracy(results: Results, cells: Iterable[Cell]) -> Accuracy:
     """Over those cells that are finished; a run that diverged counts with what it reached."""
     found = [results[cell.key] for cell in cells if cell.key in results]
-    tested = [result for result in found if result["best"] is not None]
+    best = [result.best for result in found if result.best is not None]
+    final = [result.final for result in found if result.final is not None]
     return Accuracy(
-        spread([100 * result["best"] for result in tested]),
-        spread([100 * result["final"] for result in tested]),
-        sum(result["status"] == "diverged" for result in found),
-        len(found) - len(tested),
+        spread([100 * value for value in best]),
+        spread([100 * value for value in final]),
+        sum(result.diverged for result in found),
+        len(found) - len(best),
     )
 
 
@@ -64,7 +67,7 @@ def loss(results: Results, pairs: Iterable[tuple[Cell, Cell]]) -> Spread | None:
     """Accuracy of the first minus that of the second, pair by pair: both have the same seed."""
     differences = []
     for plain, other in pairs:
-        one, two = (results.get(cell.key, {}).get("best") for cell in (plain, other))
+        one, two = (results.get(cell.key, NOTHING).best for cell in (plain, other))
         if one is not None and two is not None:
             differences.append(100 * (one - two))
     return spread(differences)
@@ -74,7 +77,7 @@ def curve(results: Results, cells: Iterable[Cell]) -> list[tuple[float, Spread]]
     """Accuracy over rounds; a run that diverged is missing from the rounds after."""
     points: dict[int, list[float]] = {}
     for cell in cells:
-        for at, value in results.get(cell.key, {}).get("curve", ()):
+        for at, value in results.get(cell.key, NOTHING).curve:
             points.setdefault(at, []).append(100 * value)
     found = [(at, spread(points[at])) for at in sorted(points)]
     return [(at, value) for at, value in found if value is not None]
@@ -91,9 +94,10 @@ def attack_figures(
     """One figure of all attacks of a kind on a round, or of a guess that stands beside each."""
     values = []
     for cell in cells:
-        for one in results.get(cell.key, {}).get("attacks", ()):
-            figures: dict[str, Any] = one if guess is None else one["guesses"].get(guess, {})
-            meant = one["round"] == at and one["attack"].startswith(f"{observation}/")
-            if meant and figures.get(figure) is not None:
-                values.append(figures[figure])
+        for one in results.get(cell.key, NOTHING).attacks:
+            figures = one.scores if guess is None else one.guesses.get(guess, {})
+            meant = one.round == at and one.attack.startswith(f"{observation}/")
+            value = figures.get(figure)
+            if meant and value is not None:
+                values.append(value)
     return values

@@ -203,8 +203,9 @@ def row_notes(results: Results, cells: Sequence[Cell]) -> list[str]:
     """How many rows each data set had: files may be incomplete, and small sizes use copies."""
     seen: dict[str, set[tuple[int, int]]] = {}
     for cell in cells:
-        if cell.key in results:
-            seen.setdefault(cell.dataset, set()).add(tuple(results[cell.key]["rows"]))
+        rows_there = results[cell.key].rows if cell.key in results else None
+        if rows_there is not None:
+            seen.setdefault(cell.dataset, set()).add(rows_there)
     return [
         f"{dataset}: "
         + " and ".join(f"{a:,} training and {b:,} test rows" for a, b in sorted(rows))

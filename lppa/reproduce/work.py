@@ -21,17 +21,19 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from multiprocessing import util
 from pathlib import Path
 from typing import Any
 
 from lppa.attack.results import AttackResult
-from lppa.coordinator.figures import Summary, plain
+from lppa.coordinator.figures import Summary
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
 from lppa.protocol.files import write_atomically
 from lppa.protocol.settings import make_settings
 from lppa.reproduce.cells import Attack, Cell, from_spec
 from lppa.reproduce.data import dataset_path, hidden_folder, load
+from lppa.reproduce.results import COMPLETED, DIVERGED, SCORES, Attacked, CellResult
 from lppa.running.display import Silent
 from lppa.running.launch import fork_context
 from lppa.running.prepare import make_blueprint
@@ -40,18 +42,16 @@ from lppa.running.run import run_local
 # Long, as it is no part of the result: on a busy machine a peer may be slow.
 TIMEOUT = 900.0
 GRACE = 20.0  # seconds for clearing up
-DIVERGED = "training diverged"
-SCORES = ("mse_raw", "mse_clamped", "psnr", "ssim", "cosine", "label_accuracy")
+BLEW_UP = "training diverged"  # words of the error of such a run
 GUESSES = ("zeros", "mean", "start")
 GUESS_SCORES = ("mse_raw", "mse_clamped", "psnr")
-KEPT = ("loss", "grade", "noise_to_example", "bytes")  # figures that stand in a summary as they are
 # What of a run's directory is not kept: weights and recorded messages take most of the room.
 BULKY = (".pt", ".log")
 
 Tell = Callable[[float], None]
 
 
-def run_cell(cell: Cell, out: Path, tell: Tell) -> dict[str, Any]:
+def run_cell(cell: Cell, out: Path, tell: Tell) -> CellResult:
     """The result of a cell; its run's directory ends up in `out`/runs/<key>.
 
     A run that diverges has a result, with what it reached until then; any other failure raises.
@@ -63,17 +63,16 @@ def run_cell(cell: Cell, out: Path, tell: Tell) -> dict[str, Any]:
         dataset = dataset_path(out / "data", cell.dataset, cell.rows)
         settings = make_settings({"timeout": TIMEOUT, **cell.told(), "dataset": dataset})
         blueprint = make_blueprint(settings, cell.nodes, cell.key)
-        attackers = () if cell.attack is None else (cell.attack.attacker,)
+        attackers = () if cell.attack is None else cell.attack.attackers
         display = Telling(settings.rounds, tell)
         summary = run_local(blueprint, folder, display, attackers=attackers)
         result = training_result(summary, load(dataset, settings.data_dir))
         if cell.attack is not None:
-            found = [] if result["status"] == "diverged" else attack(folder, cell.attack)
-            result["attacks"] = [attack_result(one) for one in found]
-            result["pictures"] = keep_pictures(cell, folder, found, out)
-        result["seconds"] = round(time.monotonic() - began, 2)
+            found = [] if result.diverged else attack(folder, cell.attack)
+            pictures = keep_pictures(cell, folder, found, out)
+            result = replace(result, attacks=tuple(map(attack_result, found)), pictures=pictures)
         keep(folder, runs / cell.key)
-        return result
+        return replace(result, seconds=round(time.monotonic() - began, 2))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -92,36 +91,33 @@ class Telling(Silent):
             self.tell(part)
 
 
-def training_result(summary: Summary, data: Any) -> dict[str, Any]:
-    """What is kept of a run: the highest mean accuracy (the paper's), the last, and the curve.
-
-    Also what it hid and what it sent. Without `data`, as for a quadratic, there is no accuracy.
-    """
-    diverged = summary.status == "failed" and DIVERGED in (summary.error or "")
+def training_result(summary: Summary, data: Any) -> CellResult:
+    """What is kept of a run. Without `data`, as for a quadratic, there is no accuracy."""
+    diverged = summary.status == "failed" and BLEW_UP in (summary.error or "")
     if summary.status == "interrupted":
         raise KeyboardInterrupt
     if not summary.ended and not diverged:
         raise RunFailed(f"a run failed: {summary.error}")
     curve = [(row.round, row.accuracy.mean) for row in summary.history if row.accuracy is not None]
-    return {
-        "status": "diverged" if diverged else "completed",
-        "diverged_in": summary.round if diverged else None,
-        "best": max((accuracy for _, accuracy in curve), default=None),
-        "final": curve[-1][1] if curve else None,
-        "curve": [list(point) for point in curve],
-        "rows": None if data is None else [len(data.train), len(data.test)],
-        "doubtful": summary.status == "doubtful",
-        **{name: plain(summary[name]) for name in KEPT},
-    }
+    return CellResult(
+        DIVERGED if diverged else COMPLETED,
+        diverged_in=summary.round if diverged else None,
+        best=max((accuracy for _, accuracy in curve), default=None),
+        final=curve[-1][1] if curve else None,
+        curve=tuple(curve),
+        rows=None if data is None else (len(data.train), len(data.test)),
+        doubtful=summary.status == "doubtful",
+        loss=summary.loss,
+        grade=summary.grade,
+        noise_to_example=summary.noise_to_example,
+        bytes=summary.bytes.to_dict(),
+    )
 
 
 def attack(folder: Path, how: Attack) -> list[AttackResult]:
-    """What `lppa attack` prints, run in a process of its own that has PyTorch in memory already."""
+    """What an attack gives, made in a process of its own that has PyTorch in memory already."""
     said = folder / "attack"
-    argv = ["attack", str(folder), "--attack", ",".join(how.names), "--restarts", str(how.restarts)]
-    argv += ["--victim", ",".join(map(str, how.victims))]
-    argv += ["--rounds", ",".join(map(str, how.rounds)), "--json", "-q"]
-    process = fork_context().Process(target=forked_command, args=(argv, said))
+    process = fork_context().Process(target=forked_attack, args=(folder, how, said))
     process.start()
     try:
         process.join()
@@ -131,38 +127,43 @@ def attack(folder: Path, how: Attack) -> list[AttackResult]:
             process.join()
     if process.exitcode != 0:
         words = said.with_suffix(".err").read_text().strip().splitlines() or ["no reason given"]
-        raise RunFailed(f"an attack failed: {words[-1].removeprefix('error: ')}")
+        raise RunFailed(f"an attack failed: {words[-1]}")
     told = json.loads(said.with_suffix(".out").read_text())
     return [AttackResult.from_dict(one) for one in told]
 
 
-def forked_command(argv: list[str], said: Path) -> None:
-    """The life of a forked command; runs in the child."""
-    for suffix, descriptor in ((".out", 1), (".err", 2)):
-        with said.with_suffix(suffix).open("wb") as file:
-            os.dup2(file.fileno(), descriptor)
-    from lppa.cli import main
+def forked_attack(folder: Path, how: Attack, said: Path) -> None:
+    """The life of an attack's process; runs in the child."""
+    with said.with_suffix(".err").open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    from lppa.attack.campaign import Wanted, attack_runs
+    from lppa.attack.names import parse_attacks
+    from lppa.attack.restarts import Options
 
-    main(argv, prog_name="lppa")
+    wanted = Wanted(parse_attacks(",".join(how.names)), how.attackers, how.victims, how.rounds)
+    try:
+        found = attack_runs([folder], wanted, Options(how.restarts))
+    except LppaError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
+    results = [result.to_dict() for _, result in found]
+    write_atomically(said.with_suffix(".out"), json.dumps(results))
 
 
-def attack_result(found: AttackResult) -> dict[str, Any]:
-    """What is kept of an attack: its scores, and what guesses without any message get.
-
-    Not every attack has every score: there is no PSNR for rows of a table.
-    """
+def attack_result(found: AttackResult) -> Attacked:
+    """What is kept of an attack."""
     score, guesses = found.score or {}, found.baselines or {}
-    return {
-        "attack": found.attack,
-        "victim": found.victim,
-        "round": found.round,
-        **{name: score[name] for name in SCORES if name in score},
-        "guesses": {
+    return Attacked(
+        found.attack,
+        found.victim,
+        found.round,
+        {name: score[name] for name in SCORES if name in score},
+        {
             name: {kind: guesses[name][kind] for kind in GUESS_SCORES if kind in guesses[name]}
             for name in GUESSES
             if name in guesses
         },
-    }
+    )
 
 
 def keep_pictures(cell: Cell, folder: Path, found: list[AttackResult], out: Path) -> dict[str, str]:
@@ -195,7 +196,7 @@ def answer(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
                 small = None if rows is None else tuple(rows)
                 load(dataset_path(out / "data", dataset, small), data_dir)
             return {"ready": True}
-        return {"result": run_cell(from_spec(request["cell"]), out, tell)}
+        return {"result": run_cell(from_spec(request["cell"]), out, tell).to_dict()}
     except LppaError as error:
         return {"error": str(error), "wrong_use": isinstance(error, WrongUse)}
     except Exception as error:

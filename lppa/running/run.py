@@ -19,7 +19,6 @@ from lppa.coordinator.metrics import Collection, summarise
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.views import first_view, make_view
 from lppa.coordinator.watch import Watch
-from lppa.node.checkpoint import checkpoints_folder
 from lppa.own_code import OwnCode
 from lppa.protocol.book import AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR
@@ -229,6 +228,9 @@ def run_local(
         )
         if summary.ended:
             # They hold what the noise was made of, and nobody goes on from them any more.
+            # Imported late: it brings PyTorch.
+            from lppa.node.checkpoint import checkpoints_folder
+
             for node in range(blueprint.nodes):
                 shutil.rmtree(checkpoints_folder(folder / "nodes" / str(node)), True)
         return summary

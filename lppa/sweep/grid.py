@@ -16,9 +16,10 @@ from typing import Any
 
 from lppa.models.rules import facts_of
 from lppa.options import NODES, absolute_paths
+from lppa.protocol.checks import check_number
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.settings import Settings, check_number, make_settings
-from lppa.reproduce.cells import Cell
+from lppa.protocol.settings import Settings, make_settings
+from lppa.reproduce.cells import Attack, Cell
 from lppa.reproduce.experiments import NOISE_SETTINGS
 from lppa.running.prepare import make_blueprint
 
@@ -137,7 +138,9 @@ def _combination(
     return Combination(varied, tuple(cells))
 
 
-def make_cell(settings: Settings, nodes: int, label: str, given: Any = ()) -> Cell:
+def make_cell(
+    settings: Settings, nodes: int, label: str, given: Any = (), attack: Attack | None = None
+) -> Cell:
     """A cell with all settings spelled out, so that it stays what it is when defaults change."""
     told = settings.to_dict()
     dataset, seed = told.pop("dataset"), told["seed"]
@@ -149,7 +152,7 @@ def make_cell(settings: Settings, nodes: int, label: str, given: Any = ()) -> Ce
     words = [label, f"seed {seed}"] if label else [f"seed {seed}"]
     files = [Path(name) for name in (dataset, settings.topology) if Path(name).is_file()]
     content = "-".join(map(hash_of, files))
-    return Cell(dataset, None, nodes, told, content=content, label=", ".join(words))
+    return Cell(dataset, None, nodes, told, attack, content, ", ".join(words))
 
 
 @functools.cache

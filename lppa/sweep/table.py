@@ -51,7 +51,8 @@ def _row(combination: Combination, results: Results) -> Row:
     found = [results[cell.key] for cell in combination.cells if cell.key in results]
 
     def known(name: str) -> list[Any]:
-        return [result[name] for result in found if result[name] is not None]
+        values = [getattr(result, name) for result in found]
+        return [value for value in values if value is not None]
 
     # No ratio in one seed is no ratio at all: what is left would look better than it is.
     ratios = known("noise_to_example")
@@ -64,8 +65,8 @@ def _row(combination: Combination, results: Results) -> Row:
         min(ratios) if ratios and len(ratios) == len(found) else None,
         sum(sizes) / len(sizes) if sizes else None,
         len(found),
-        sum(result["status"] == "diverged" for result in found),
-        sum(result["doubtful"] for result in found),
+        sum(result.diverged for result in found),
+        sum(result.doubtful for result in found),
     )
 
 

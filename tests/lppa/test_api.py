@@ -146,11 +146,9 @@ def test_an_error_of_ours_is_not_blamed_on_anybody():
 def test_history_is_a_table_by_round():
     row = Row(
         round=5,
-        accuracy=Spread(mean=0.5, min=0.4, max=0.6),
-        loss=1.0,
+        reported={"accuracy": Spread(mean=0.5, min=0.4, max=0.6), "loss": 1.0},
         consensus=0.0,
         conservation=None,
-        noise_to_gradient=None,
         metrics={"r2": None},
     )
     history = History((flat(row), {**flat(row), "round": 10}))

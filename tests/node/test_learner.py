@@ -11,7 +11,7 @@ from lppa.models.networks import build
 from lppa.models.problem import Problem
 from lppa.node.batches import Batches
 from lppa.node.datasets import Samples
-from lppa.node.learner import EXAMPLES, DataLearner, Part, arranged, make_learner
+from lppa.node.learner import EXAMPLES, DataLearner, Extras, Part, arranged, make_learner
 from lppa.protocol.settings import make_settings
 
 
@@ -77,8 +77,7 @@ def learner(batch=20, clip=None, labels=(0, 1, 1, 2, 1), weight_decay=0.0):
         Part(test, np.arange(len(labels))),
         Batches(np.arange(60), batch, seed=1, node=0),
         3,
-        weight_decay=weight_decay,
-        clip=clip,
+        Extras(weight_decay, clip),
     )
 
 

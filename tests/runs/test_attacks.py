@@ -138,7 +138,7 @@ def test_an_attack_does_not_outlive_the_command_that_started_it(local_run):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--victim", "9"], "this run has nodes 0 to 4"),
+        (["--victim", "9"], "there is no node 9 in a run of 5: ids are 0 to 4"),
         (["--victim", "3"], "is an attacker itself"),
         (["--attack", "telepathy/dlg"], "unknown observation"),
         (["--attack", "naive/magic"], "unknown inversion"),

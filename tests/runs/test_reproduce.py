@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -53,7 +54,7 @@ def whole(started, out, *names):
 
 
 def without_times(results):
-    return {key: {**result, "seconds": None} for key, result in results.items()}
+    return {key: replace(result, seconds=0.0) for key, result in results.items()}
 
 
 @pytest.mark.slow
@@ -85,7 +86,7 @@ def test_whoever_is_stopped_at_any_point_gets_the_same_tables_in_the_end(started
     # Attacks, too: those on round 0 saw the same messages in a shorter and in a longer run.
     for variant in (DSGT, DP, LPPA):
         short, long = (
-            next(one for one in twice[PLAN.attacked("digits", variant, 1, rounds).key]["attacks"])
+            next(one for one in twice[PLAN.attacked("digits", variant, 1, rounds).key].attacks)
             for rounds in ((0,), TINY.curve_rounds)
         )
         assert short == long

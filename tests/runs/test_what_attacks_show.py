@@ -1,6 +1,6 @@
 """What attacks show of the rules, in runs of real processes: where data leaks and where not.
 
-The same claims as `scripts/attack_figures.sh`, on fewer victims.
+The same claims as `scripts/attack_figures.py`, on fewer victims.
 """
 
 from __future__ import annotations

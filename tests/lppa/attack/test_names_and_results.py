@@ -21,7 +21,6 @@ from lppa.attack.names import (
 from lppa.attack.observation import OBSERVATIONS
 from lppa.attack.results import AttackResult, finite, keep, read_results
 from lppa.attack.tables import markdown, print_tables, totals
-from lppa.attack.totals import main as totals_main
 from lppa.protocol.errors import WrongUse
 
 
@@ -149,11 +148,8 @@ def test_a_result_without_the_truth_is_shown_without_a_score(capsys):
     assert "naive/dlg" in markdown([blind])
 
 
-def test_totals_of_several_files_are_one_table_for_a_document(tmp_path, capsys):
-    for name, content in (("a", [result()]), ("b", [TABLE, COUNTED])):
-        (tmp_path / name).write_text(json.dumps([one.to_dict() for one in content]))
-    totals_main([str(tmp_path / "a"), str(tmp_path / "b")])
-    lines = capsys.readouterr().out.splitlines()
+def test_totals_of_all_kinds_are_one_table_for_a_document():
+    lines = markdown([result(), TABLE, COUNTED]).splitlines()
     assert len(lines) == 5
     assert len({line.count("|") for line in lines}) == 1
     assert "1 of 1" in lines[2] and "adult" in lines[3] and "0.400" in lines[4]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import combinations
 
 import pytest
+from all_sets import brute_force
 
 from lppa.auditing.assemble import case_of
 from lppa.auditing.collusion import neighbours, smallest_sets
@@ -104,16 +104,6 @@ def test_an_exposure_names_attackers_in_order_and_has_every_target_as_json():
     heard = exposures(ring, [1], [0])[0]
     assert heard.exact == [name for name, value in heard.noise().items() if value == "exact"]
     assert heard.noise()["g0"] == pytest.approx(math.sqrt(2))
-
-
-def brute_force(schedule, victim):
-    """The size of the smallest set, by looking at all."""
-    others = [i for i in range(schedule.nodes) if i != victim]
-    for size in range(1, len(others) + 1):
-        for attackers in combinations(others, size):
-            if exposures(schedule, attackers, [victim])[0].exact:
-                return size
-    return None
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_neither_pytorch_nor_tensorflow_is_loaded(tmp_path):
         "import lppa.report.write, lppa.report.live; "
         "assert 'tensorboard' not in sys.modules; "
         "from lppa.coordinator.figures import Row; "
-        f"EventWriter(pathlib.Path({str(tmp_path)!r})).row(Row(1, loss=2.0)); "
+        f"EventWriter(pathlib.Path({str(tmp_path)!r})).row(Row(1, {{'loss': 2.0}})); "
         "sys.exit('torch' in sys.modules or 'tensorflow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

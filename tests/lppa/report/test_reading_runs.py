@@ -32,7 +32,7 @@ def test_a_whole_run_is_read_with_all_its_figures(made_up):
     assert last.accuracy.mean == pytest.approx(0.76)
     assert (last.accuracy.min, last.accuracy.max) == (0.75, 0.77)
     assert (last.loss.min, last.loss.max) == pytest.approx((2 / 15, 2 / 15 + 0.02))
-    assert last.gradient.mean == 2.0
+    assert last.mean("gradient_norm") == 2.0
     assert run.graph.W.shape == (3, 3)
     assert run.partition[0] == (10, 0, 5)
     assert run.audit.cells["change"][(1,), 0] == "exact"

@@ -16,6 +16,7 @@ from lppa.reproduce.drawing import draw
 from lppa.reproduce.experiments import DP, DSGT, EXPERIMENTS, LPPA, Plan, all_cells
 from lppa.reproduce.figures import MAKERS, noise_figure, plain_points, training_figure
 from lppa.reproduce.progress import choose_progress, cost, in_time
+from lppa.reproduce.results import Attacked, CellResult
 from lppa.reproduce.sizes import FULL, QUICK
 from lppa.reproduce.summaries import accuracy, loss, spread
 from lppa.reproduce.tables import (
@@ -32,17 +33,15 @@ PLAN = Plan(QUICK, "paper", (1, 2, 3), ("mnist", "digits"))
 
 def trained(best, final=None, status="completed", **more):
     final = best if final is None else final
-    curve = [[2, final], [4, best]] if best is not None else []
-    return {
-        "status": status,
+    known = {
         "diverged_in": 5 if status == "diverged" else None,
         "best": best,
         "final": final,
-        "curve": curve,
-        "rows": [1500, 500],
+        "curve": ((2, final), (4, best)) if best is not None else (),
+        "rows": (1500, 500),
         "seconds": 1.0,
-        **more,
     }
+    return CellResult(status, **{**known, **more})
 
 
 def attacks(cell, raw, at=0):
@@ -51,11 +50,11 @@ def attacks(cell, raw, at=0):
     }
     figures = {"mse_raw": raw, "mse_clamped": min(raw, 0.4), "psnr": 5.0}
     found = [
-        {"attack": name, "victim": victim, "round": at, **figures, "guesses": guesses}
+        Attacked(name, victim, at, figures, guesses)
         for name in cell.attack.names
         for victim in cell.attack.victims
     ]
-    return trained(0.1, attacks=found, pictures={})
+    return trained(0.1, attacks=tuple(found))
 
 
 def iid(values, variant):
@@ -175,7 +174,7 @@ def test_the_noise_figure_gives_the_ratio_that_the_paper_says_is_the_root_of_two
 def test_a_curve_goes_on_with_those_that_have_not_diverged():
     cells = [PLAN.training("mnist", DSGT, s) for s in PLAN.seeds]
     results = {cells[0].key: trained(0.6, 0.4)}
-    results[cells[1].key] = trained(0.2, status="diverged") | {"curve": [[2, 0.2]]}
+    results[cells[1].key] = trained(0.2, status="diverged", curve=((2, 0.2),))
     figure = training_figure(PLAN, results)
     points = dict(figure.panels[0].curves[0].points)
     assert (points[2].mean, points[2].count) == (pytest.approx(30.0), 2)

@@ -33,11 +33,11 @@ def spread(mean):
 
 
 def test_the_first_metric_stands_in_the_place_of_accuracy_where_there_is_none():
-    row = Row(5, loss=0.5, metrics={"rmse": spread(12.5), "r2": spread(0.5)})
+    row = Row(5, {"loss": 0.5}, metrics={"rmse": spread(12.5), "r2": spread(0.5)})
     assert in_words(row) == "rmse 12.5 (11.5–13.5)  loss 0.5"
     # What a client could not tell is not shown.
     assert in_words(replace(row, metrics={"rmse": None})) == "loss 0.5"
-    right = replace(row, accuracy=Spread(0.5, 0.25, 0.75))
+    right = replace(row, reported={"loss": 0.5, "accuracy": Spread(0.5, 0.25, 0.75)})
     assert in_words(right) == "accuracy 50.0% (25.0%–75.0%)  loss 0.5"
 
 

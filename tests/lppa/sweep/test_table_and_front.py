@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lppa.reproduce.results import CellResult
 from lppa.sweep.front import draw_front, make_points, name_of
 from lppa.sweep.grid import make_sweep
 from lppa.sweep.table import columns, front, make_rows, markdown, notes, plain_rows, text_rows
@@ -12,7 +13,7 @@ from lppa.sweep.table import columns, front, make_rows, markdown, notes, plain_r
 def result(final, ratio, grade="weak", **more):
     known = {"status": "completed", "final": final, "loss": 0.5, "doubtful": False}
     known |= {"grade": grade, "noise_to_example": ratio, "bytes": {"noise": 10, "state": 990}}
-    return {**known, **more}
+    return CellResult(**{**known, **more})
 
 
 def swept(figures, seeds=(1, 2), **lists):
@@ -22,7 +23,7 @@ def swept(figures, seeds=(1, 2), **lists):
     results = {}
     for combination, of_seeds in zip(sweep.combinations, figures, strict=True):
         for cell, found in zip(combination.cells, of_seeds, strict=False):
-            results[cell.key] = found if isinstance(found, dict) else result(*found)
+            results[cell.key] = found if isinstance(found, CellResult) else result(*found)
     return sweep, make_rows(sweep, results)
 
 
