@@ -57,6 +57,8 @@ class Roster:
     may_return: bool = False
     lost: set[int] = field(default_factory=set)
     knocked: dict[str, float] = field(default_factory=dict)
+    # Whom the run waits for before it begins; None: for all.
+    expected: set[int] | None = None
     came: dict[int, Came] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -65,7 +67,8 @@ class Roster:
     @property
     def missing(self) -> tuple[int, ...]:
         """Ids that nobody has come with yet."""
-        return tuple(i for i in range(self.nodes) if i not in self.routes)
+        wanted = range(self.nodes) if self.expected is None else sorted(self.expected)
+        return tuple(i for i in wanted if i not in self.routes)
 
     @property
     def endpoints(self) -> dict[int, str]:
@@ -135,7 +138,8 @@ class Roster:
         # A node that waits says hello every second; one that has fallen silent has lost its place.
         gone = self.missing and now - self.heard.get(node, now) > FORGOTTEN
         if first.instance != hello.instance and not gone and node not in self.lost:
-            if self.may_return and now - self.knocked.setdefault(hello.instance, now) < FORGOTTEN:
+            since = self.knocked.setdefault(hello.instance, now)
+            if self.may_return and now - since < FORGOTTEN:
                 # The other one may be dead, and that not known yet.
                 self.answer(route, Waiting((node,)))
                 return False
@@ -162,10 +166,14 @@ def check_speech(roster: Roster, exchange: str) -> None:
 
 @dataclass(frozen=True)
 class Start:
-    """How a run begins: in which view, and from which checkpoint, as (epoch, round)."""
+    """How a run begins: in which view, and from which checkpoint, as (epoch, round).
+
+    Nodes that are `running` already need no plan.
+    """
 
     view: View
     begin: tuple[int, ...] = ()
+    running: frozenset[int] = frozenset()
 
 
 Choice = Callable[[Mapping[int, Hello]], Start]
@@ -184,25 +192,36 @@ def bootstrap(
     `choose` says from what nodes have where the run begins: at its beginning, or where it was.
     """
     deadline = time.monotonic() + timeout
-    while roster.missing:
-        waiting(roster.missing)
-        wait_for_any([roster.inbox], TICK)
-        for arrival in roster.inbox.arrivals():
-            envelope = roster.open(arrival)
-            if envelope is not None and isinstance(envelope.message, Hello) and roster.missing:
-                roster.send(envelope.sender, Waiting(roster.missing))
-        check()
-        if roster.missing and time.monotonic() > deadline:
-            lost = roster.missing
-            raise RunFailed(
-                f"{name_all(set(lost))} did not come within {timeout:g} s", node=lost[0], round=0
-            )
+    while True:
+        while roster.missing:
+            waiting(roster.missing)
+            _welcome(roster)
+            check()
+            if roster.missing and time.monotonic() > deadline:
+                lost = set(roster.missing)
+                raise RunFailed(
+                    f"{name_all(lost)} did not come within {timeout:g} s", node=min(lost), round=0
+                )
+        start = choose(roster.processes)
+        if roster.expected is None or set(start.view.members) <= set(roster.routes):
+            break
+        roster.expected |= set(start.view.members)
     check_speech(roster, blueprint.settings.noise_exchange)
-    start = choose(roster.processes)
     start = replace(start, view=replace(start.view, endpoints=roster.endpoints))
-    for node in start.view.members:
+    for node in set(start.view.members) - start.running:
         roster.send(node, blueprint.plan(node, start.view, start.begin))
     return start
+
+
+def _welcome(roster: Roster) -> None:
+    """Takes in who says hello, and tells them who is missing."""
+    wait_for_any([roster.inbox], TICK)
+    for arrival in roster.inbox.arrivals():
+        envelope = roster.open(arrival)
+        if envelope is None or not isinstance(envelope.message, Hello):
+            continue
+        if roster.missing and not envelope.message.running:
+            roster.send(envelope.sender, Waiting(roster.missing))
 
 
 def common_checkpoints(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.messages import Halt, Message, NextView
 from lppa.protocol.names import name_all
-from lppa.protocol.view import View
+from lppa.protocol.view import Place, View
 
 REPEAT = 1.0  # seconds until a message that was not answered is sent again
 
@@ -60,6 +60,8 @@ class Membership:
     answered: dict[int, int] = field(default_factory=dict)
     entered: set[int] = field(default_factory=set)
     since: float = 0.0
+    # Newcomers that came when the others had finished.
+    dismissed: set[int] = field(default_factory=set)
     _said: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -76,6 +78,11 @@ class Membership:
         """Members that still have rounds to do."""
         return self.members - self.done
 
+    @property
+    def unanswered(self) -> set[int]:
+        """Members that were in a view, and have not said where they stopped."""
+        return self.active & set(self.view.members) - set(self.answered)
+
     def lose(self, node: int, reason: str, now: float) -> None:
         """A member is gone for good: the others go on without it."""
         if node not in self.members:
@@ -87,44 +94,74 @@ class Membership:
 
     def come(self, node: int, now: float) -> None:
         """A node that was lost, or a new process with its id, is here: it begins as a newcomer."""
+        if not self.active - self.newcomers:
+            self.dismissed.add(node)
+            return
         self.members.add(node)
         self.newcomers.add(node)
-        self.done.discard(node)
         self.note(Event("joined", self.last_epoch, node))
         self._halt(now)
 
+    def again(self, now: float) -> None:
+        """A coordinator that came back does not know how far a change has come: it begins anew."""
+        self._halt(now)
+
     def _halt(self, now: float) -> None:
-        if not self.active - self.newcomers:
-            raise RunFailed("no node is left that has a model")
+        if not self.active:
+            self.phase = "settled"
+            return
         self.last_epoch += 1
         self.phase, self.since = "halting", now
         self.answered, self.entered, self._said = {}, set(), {}
         self.note(Event("halt", self.last_epoch, members=tuple(sorted(self.members))))
+        self._go_on(now)
 
     def halted(self, node: int, epoch: int, done: int, now: float) -> None:
         """A member has stopped after a round; −1 says that it has no model yet."""
         if self.phase != "halting" or epoch != self.last_epoch or node not in self.members:
             return
+        if node in self.answered:
+            return
         self.note(Event("halted", epoch, node, done))
         self.answered[node] = done
-        if done < 0:
-            self.newcomers.add(node)
+        (self.newcomers.add if done < 0 else self.newcomers.discard)(node)
         self._go_on(now)
 
     def _go_on(self, now: float) -> None:
         """Makes the next view as soon as everybody has stopped."""
-        waited_for = self.active - self.newcomers - set(self.answered)
-        if self.phase != "halting" or waited_for:
+        if self.phase != "halting" or self.unanswered:
             return
-        rounds = [t for i, t in self.answered.items() if i not in self.newcomers]
-        rounds += [self.end_round for _ in self.done & self.members]
-        if not rounds:
-            raise RunFailed("no node is left that has a model")
-        self.view = self.make_view(
-            sorted(self.active), self.last_epoch, max(rounds), sorted(self.newcomers)
-        )
-        self.note(Event("view", self.last_epoch, round=max(rounds), members=self.view.members))
+        first_round = self._first_round()
+        if first_round >= self.end_round:
+            self._end(first_round)
+        else:
+            self.view = self.make_view(
+                sorted(self.active), self.last_epoch, first_round, sorted(self.newcomers)
+            )
+        self.note(Event("view", self.last_epoch, round=first_round, members=self.view.members))
         self.phase, self.since, self._said = "entering", now, {}
+        self._settle()
+
+    def _first_round(self) -> int:
+        """Where the next view begins: with the one that has come furthest."""
+        rounds = [t for t in self.answered.values() if t >= 0]
+        rounds += [self.end_round for _ in self.done & self.members]
+        if rounds:
+            return max(rounds)
+        if self.view.first_round or not self.answered:
+            raise RunFailed("no node is left that has a model")
+        # Nobody has done a round yet: all begin once more, from their common start.
+        self.newcomers -= set(self.answered)
+        return 0
+
+    def _end(self, first_round: int) -> None:
+        """Somebody has done all rounds: the others keep what they have, and meet nobody."""
+        self.dismissed |= self.newcomers
+        self.members -= self.newcomers
+        self.newcomers = set()
+        alone = Place((), (), 1.0, ())
+        members = tuple(sorted(self.active))
+        self.view = View(self.last_epoch, first_round, members, dict.fromkeys(members, alone))
 
     def has_entered(self, node: int, epoch: int) -> None:
         """A member has met its neighbours in a view."""
@@ -134,14 +171,17 @@ class Membership:
             self.note(Event("entered", epoch, node))
         self.entered.add(node)
         self.newcomers.discard(node)
-        if self.phase == "entering" and self.entered >= self.active:
-            self.phase = "settled"
+        self._settle()
 
     def finished(self, node: int, now: float) -> None:
         """A member has done all rounds."""
         self.done.add(node)
-        self._go_on(now)
-        if self.phase == "entering" and self.entered >= self.active:
+        if self.active:
+            self._go_on(now)
+        self._settle()
+
+    def _settle(self) -> None:
+        if not self.active or (self.phase == "entering" and self.entered >= self.active):
             self.phase = "settled"
 
     def due(self, now: float) -> list[Send]:
@@ -171,8 +211,7 @@ class Membership:
     def _give_up(self, now: float) -> None:
         """Who does not answer is lost too; who cannot meet its neighbours ends the run."""
         if self.phase == "halting":
-            silent = self.active - self.newcomers - set(self.answered)
-            for node in sorted(silent):
+            for node in sorted(self.unanswered):
                 self.lose(node, f"it did not answer for {self.timeout:g} s", now)
             return
         missing = self.active - self.entered

@@ -98,6 +98,9 @@ class Watch:
     def begin(self, round: int) -> None:
         """The run begins after a round; what was heard before does not count."""
         self.rounds = dict.fromkeys(self.rounds, round)
+        for node, hello in self.roster.processes.items():
+            if hello.running:
+                self.rounds[node] = hello.running[-1]
         self.heard = time.monotonic()
 
     @property
@@ -167,6 +170,9 @@ class Watch:
 
     def _greeted(self, node: int, now: float) -> None:
         """A node that asks for its plan: it was lost on the way, or the node is back."""
+        if node in self.membership.dismissed:
+            self.roster.send(node, Stop("the others have finished: it is too late to join them"))
+            return
         if node not in self.membership.members:
             if not self.goes_on:
                 return
@@ -176,6 +182,9 @@ class Watch:
             self.listener.say(f"note: node {node} is back, and joins the others")
             self.membership.come(node, now)
         waiting = self.membership.phase == "halting" and node in self.membership.newcomers
+        if waiting:
+            # It is in no view yet: nothing has to be stopped there.
+            self.membership.halted(node, self.membership.last_epoch, -1, now)
         # A second copy of the plan does no harm.
         self.roster.send(node, Waiting((node,)) if waiting else self.plan_again(node))
 

@@ -23,6 +23,7 @@ from lppa.node.device import choose_device
 from lppa.node.join import await_view, introduce, join
 from lppa.node.learner import make_learner
 from lppa.node.log import LogWriter, keep_before, log_path
+from lppa.node.record import FolderLock
 from lppa.node.rules import find_rule
 from lppa.node.training import Report, Task, Training
 from lppa.node.updates import Update
@@ -48,7 +49,9 @@ class Means:
 
     With `record` it keeps all that it sends and receives, for attacks; with `resume` it goes on
     from its checkpoints in `out`. `problem` is what it learns where the run has a problem of its
-    own: code never comes from the coordinator. `at_round` is called between rounds.
+    own: code never comes from the coordinator. `at_round` is called between rounds, `check`
+    also while it waits: it may raise. A node that has not heard of the coordinator for
+    `orphan_timeout` seconds ends; without one it does not.
     """
 
     out: Path | None = None
@@ -58,12 +61,19 @@ class Means:
     resume: bool = False
     problem: Problem | None = None
     at_round: Callable[[int], None] | None = None
+    check: Callable[[], None] | None = None
+    orphan_timeout: float | None = None
 
 
 def run_node(book: AddressBook, me: int, secret: str | None, means: Means) -> Path:
     """Takes part in a run as node `me`; returns the run's directory, or raises LppaError."""
     torch.set_num_threads(1)
-    found = usable(checkpoints_folder(own_folder(means.out, me))) if means.resume else {}
+    folder = own_folder(means.out, me)
+    lock = FolderLock(folder)
+    if means.resume:
+        # Before a look at what is there: a process that was left over may still be writing.
+        lock.take(means.timeout)
+    found = usable(checkpoints_folder(folder)) if means.resume else {}
     wire = Wire(book, me, secret)
     try:
         inbox = wire.inbox()
@@ -74,18 +84,21 @@ def run_node(book: AddressBook, me: int, secret: str | None, means: Means) -> Pa
         report = Reports(coordinator, book.run, me, hello)
         with last_words(report), reported_failures(report) as at:
             run_folder = means.out or Path("runs") / plan.name
-            task = make_task(plan, me, own_folder(run_folder, me), means, report, at)
+            if lock.held is None:
+                lock = FolderLock(own_folder(run_folder, me))
+            task = make_task(plan, me, lock, means, report, at)
             since = find_checkpoint(found, plan)
             training = Training(task, since)
             try:
                 log_file = log_path(run_folder, me) if means.record else None
                 with recorder(log_file, book.run, me, plan, since) as tap:
-                    Seat(wire, inbox, report, plan, training, tap).stay()
+                    Seat(wire, inbox, report, plan, training, tap, means).stay()
             finally:
                 training.close()
         return run_folder
     finally:
         wire.close(FAREWELL)
+        lock.free()
 
 
 @contextmanager
@@ -111,6 +124,7 @@ class Seat:
         plan: Plan,
         training: Training,
         tap: Tap | None,
+        means: Means,
     ) -> None:
         self.wire = wire
         self.inbox = inbox
@@ -118,6 +132,8 @@ class Seat:
         self.plan = plan
         self.training = training
         self.tap = tap
+        self.orphan_timeout = means.orphan_timeout
+        self.check = means.check
 
     def stay(self) -> None:
         """Trains to the end, through all changes of the graph, and keeps the results."""
@@ -126,6 +142,7 @@ class Seat:
         last = task.settings.rounds + task.settings.finish
         while True:
             links = self._links(view)
+            self.reports.running = (view.epoch, self.training.round)
             try:
                 # Where a view begins at the end, everybody keeps what it has.
                 if view.first_round < last:
@@ -149,7 +166,14 @@ class Seat:
         links = NetworkLinks(near, self.wire, self.inbox, self.reports, view.endpoints)
         # From the first message on: a quick neighbour's noise comes before the handshake ends.
         links.tap = self.tap
-        links.on_wait = lambda t, node, waited: task.report(Late(view.epoch, t, node, (waited,)))
+        links.orphan_timeout = self.orphan_timeout
+
+        def on_wait(t: int, node: int, waited: float) -> None:
+            if self.check is not None:
+                self.check()
+            task.report(Late(view.epoch, t, node, (waited,)))
+
+        links.on_wait = on_wait
         return links
 
     def _leave(self, links: NetworkLinks) -> None:
@@ -168,7 +192,7 @@ def own_folder(run: Path | None, me: int) -> Path:
 
 
 def make_task(
-    plan: Plan, me: int, folder: Path, means: Means, report: Report, at: reported_failures
+    plan: Plan, me: int, lock: FolderLock, means: Means, report: Reports, at: reported_failures
 ) -> Task:
     """What a plan asks of this node; what it cannot do is refused."""
     data_dir = None if means.data_dir is None else str(means.data_dir)
@@ -184,6 +208,9 @@ def make_task(
 
     def at_round(t: int) -> None:
         at.round = t
+        report.running = (*report.running[:1], t)
+        if means.check is not None:
+            means.check()
         if means.at_round is not None:
             means.at_round(t)
 
@@ -195,8 +222,10 @@ def make_task(
         plan.run_seed,
         plan.nodes,
         plan.fingerprint,
-        folder,
+        lock.folder,
         report,
+        lock,
+        means.resume,
         at_round,
     )
 

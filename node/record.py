@@ -9,8 +9,10 @@ import fcntl
 import io
 import json
 import logging
+import os
+import time
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +20,41 @@ from torch import Tensor
 
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.files import keep_lines, write_atomically
+
+
+class FolderLock:
+    """Two processes that write to one folder would spoil it. The lock ends with its process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.held: int | None = None
+
+    def take(self, patience: float = 0.0) -> None:
+        """Takes the lock, once; waits a while for another process to end."""
+        if self.held is not None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        held, deadline = os.open(self.folder, os.O_RDONLY), time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                if time.monotonic() < deadline:
+                    time.sleep(0.1)
+                    continue
+                os.close(held)
+                raise WrongUse(
+                    f"another process still writes to {self.folder}: wait until it has ended, or "
+                    "end it"
+                ) from None
+            self.held = held
+            return
+
+    def free(self) -> None:
+        """Lets others have it."""
+        if self.held is not None:
+            os.close(self.held)
+            self.held = None
 
 
 class Record:
@@ -37,7 +74,6 @@ class Record:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.handler = logging.FileHandler(folder / "node.log", mode="a", encoding="utf-8")
-        self._alone()
         if goes_on is not None:
             round, steps = goes_on
             keep_lines(metrics, lambda number, line: json.loads(line)["round"] <= round)
@@ -45,16 +81,6 @@ class Record:
         self.metrics_file = metrics.open("a", encoding="utf-8")
         self.handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         logging.getLogger("lppa").addHandler(self.handler)
-
-    def _alone(self) -> None:
-        """Two processes that write to one folder would spoil it; the lock ends with the process."""
-        try:
-            fcntl.flock(cast(TextIO, self.handler.stream), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self.handler.close()
-            raise WrongUse(
-                f"another process still writes to {self.folder}: wait until it has ended, or end it"
-            ) from None
 
     def metrics(self, values: dict[str, Any]) -> None:
         """One line of figures, on disk at once."""

@@ -28,7 +28,7 @@ from lppa.node.expansion import Expander
 from lppa.node.learner import DataLearner, Learner
 from lppa.node.neighbours import Neighbours
 from lppa.node.noise import Injection, NoiseSource, make_noise, own
-from lppa.node.record import Record
+from lppa.node.record import FolderLock, Record
 from lppa.node.rules import Rule
 from lppa.node.sketch import Sketch
 from lppa.node.state import ClientState, Newcomer, NoiseSecrets
@@ -60,6 +60,9 @@ class Task:
     plan: str
     folder: Path
     report: Report
+    lock: FolderLock
+    # The folder may have what is left of an earlier try.
+    again: bool = False
     at_round: Callable[[int], None] = field(default=lambda t: None)
 
 
@@ -88,7 +91,9 @@ class Training:
         node that never began."""
         if self.record is None:
             folder, state = self.task.folder, self.state
-            self.record = Record(folder, None if state is None else (state.t, state.steps))
+            self.task.lock.take()
+            goes_on = (0, 0) if self.task.again else None
+            self.record = Record(folder, goes_on if state is None else (state.t, state.steps))
             if state is not None:
                 forget_later(checkpoints_folder(folder), state.epoch, state.t)
         return self.record

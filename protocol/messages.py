@@ -32,6 +32,8 @@ class Hello:
     # Checkpoints that it could go on from: their epochs, and their rounds.
     epochs: tuple[int, ...] = ()
     rounds: tuple[int, ...] = ()
+    # The epoch and the round that it is in, of a node that has its plan and works by it.
+    running: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,7 @@ class NetworkLinks(Links):
         # A node's own reports, which need an answer now and then too.
         self.reports = reports
         self.led = time.monotonic()
+        self.orphan_timeout: float | None = None
         self.met = False
         self.outgoing = {
             to: Outgoing(
@@ -332,6 +333,9 @@ class NetworkLinks(Links):
                 # It has not heard that we are in it.
                 self.reports(Entered(self.around.epoch))
             self.reports.hear(message)
+        silence = time.monotonic() - self.led
+        if self.orphan_timeout is not None and silence > self.orphan_timeout:
+            raise RunFailed(f"the coordinator has said nothing for {silence:.0f} s")
 
     def _is_led(self) -> bool:
         return self.around.waits_on and time.monotonic() - self.led < self.around.timeout

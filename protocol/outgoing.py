@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 from lppa.protocol.codec import FROM_COORDINATOR, BadMessage, Frame, decode, encode
 from lppa.protocol.delivery import EVERY_BYTES, EVERY_MESSAGES, FIRST_WAIT, Sent
@@ -82,6 +83,8 @@ class Reports(Outgoing):
     def __init__(self, outbox: Outbox, run: str, me: int, hello: Hello | None = None) -> None:
         super().__init__(outbox, run, me, epoch=0)
         self.hello = hello
+        # The epoch and the round that this node is in.
+        self.running: tuple[int, ...] = ()
 
     def __call__(self, message: Message) -> None:
         """Sends a report."""
@@ -108,6 +111,7 @@ class Reports(Outgoing):
         if isinstance(message, Taken):
             self.heed(message)
         elif isinstance(message, Who) and self.hello is not None:
-            self.outbox.send(encode(self.hello, self.run, self.me), wait=False)
+            hello = replace(self.hello, running=self.running)
+            self.outbox.send(encode(hello, self.run, self.me), wait=False)
             if not self.settled:
                 self.ask()

@@ -57,6 +57,11 @@ from lppa.shell import call_lppa, is_quiet, show_errors, verbosity
     type=click.Path(path_type=Path),
     help="Go on from this node's checkpoints in this directory of a run.",
 )
+@click.option(
+    "--orphan-timeout",
+    type=click.FloatRange(min=0, min_open=True, max=LONGEST_WAIT),
+    help="Seconds of the coordinator's silence after which this node ends.  [default: never]",
+)
 @verbosity
 @show_errors
 def main(
@@ -71,6 +76,7 @@ def main(
     rule: str | None,
     timeout: float,
     resume: Path | None,
+    orphan_timeout: float | None,
 ) -> None:
     """Take part in a run as one client.
 
@@ -94,7 +100,15 @@ def main(
     learned = None if problem is None else make_problem(find(problem, "--problem"))
     if rule is not None:
         register(find(rule, "--rule"))
-    means = Means(resume or out, timeout, data_dir, attack is not None, resume is not None, learned)
+    means = Means(
+        resume or out,
+        timeout,
+        data_dir,
+        record=attack is not None,
+        resume=resume is not None,
+        problem=learned,
+        orphan_timeout=orphan_timeout,
+    )
     folder = run_node(book, node, secret, means)
     if attack is not None:
         options = ["--attack", attack, "--victim", victim, "--attackers", str(node)]

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from lppa.protocol.book import AddressBook
-from lppa.protocol.errors import LppaError
+from lppa.protocol.errors import LppaError, RunFailed
 from lppa.running.chaos import Chaos, trouble_of
 from lppa.running.launcher import GRACE
 from lppa.running.signals import postponed
@@ -152,6 +152,16 @@ class LocalNodes:
             process.join(left if math.isfinite(left) else None)
 
 
+def end_with(parent: int) -> Callable[[], None]:
+    """Raises once the process that a node was forked from is gone: nobody would end the node."""
+
+    def check() -> None:
+        if os.getppid() != parent:
+            raise RunFailed("the run that this node belongs to was killed; go on with --resume")
+
+    return check
+
+
 def describe_exit(code: int) -> str:
     """An exit code in words."""
     if code < 0:
@@ -188,6 +198,7 @@ def node_process(book: AddressBook, node: int, secret: str | None, given: Given)
             resume=given.resume,
             problem=None if given.code is None else unpack(given.code.read_bytes()).made,
             at_round=trouble_of(given.chaos, node),
+            check=end_with(os.getppid()),
         )
         run_node(book, node, secret, means)
     except Exception as error:

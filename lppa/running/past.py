@@ -19,11 +19,12 @@ from lppa.coordinator.metrics import Collection
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.topology import Topology
 from lppa.coordinator.views import first_view, make_view
-from lppa.protocol.errors import WrongUse
+from lppa.protocol.errors import RunFailed, WrongUse
 from lppa.protocol.messages import Hello, Metrics
+from lppa.protocol.names import name_all
 from lppa.protocol.settings import make_settings
 from lppa.running.naming import read_config
-from lppa.running.rundir import ABOUT
+from lppa.running.rundir import ABOUT, pending_file
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,9 @@ class Past:
     def choose(self, have: Mapping[int, Hello]) -> Start:
         """Where the nodes can go on together: the newest round that all have a checkpoint of."""
         members = {epoch: view[0] for epoch, view in self.views.items()}
+        running = {node for node, hello in have.items() if hello.running}
+        if running:
+            return self._adopt(have, running)
         found = common_checkpoints(have, members)
         if not found:
             return Start(first_view(self.blueprint))
@@ -53,6 +57,24 @@ class Past:
         epoch, round = (whole or found)[0]
         who, first_round = self.views[epoch]
         return Start(make_view(self.blueprint, who, epoch, first_round), (epoch, round))
+
+    def _adopt(self, have: Mapping[int, Hello], running: set[int]) -> Start:
+        """The nodes have gone on by themselves: the coordinator was lost, not they."""
+        epoch = max(have[node].running[0] for node in running)
+        who, first_round = self.views[epoch]
+        others = set(who) - running
+        if others and self.blueprint.settings.on_failure == "stop":
+            raise RunFailed(
+                f"{name_all(running)} still run, and {name_all(others)} began anew: end all of "
+                "them, then start all with --resume"
+            )
+        view = make_view(self.blueprint, who, epoch, first_round)
+        return Start(view, running=frozenset(who))
+
+    @property
+    def expected(self) -> set[int]:
+        """Who was there when the run broke off."""
+        return set(self.views[max(self.views)][0])
 
 
 def read_past(folder: Path) -> Past:
@@ -95,12 +117,20 @@ def kept_collection(past: Past, round: int) -> Collection:
     """The evaluations and reports that stand, up to a round."""
     rows = [Row.from_dict(content) for content in read_lines(past.folder / "history.jsonl")]
     kept = Collection(past.blueprint.nodes, history=[row for row in rows if row.round <= round])
-    nothing = np.zeros(0)
     for values in read_lines(past.folder / "metrics.jsonl"):
         node, at = values.pop("node"), values.pop("round")
         if at <= round:
-            kept.reports.setdefault(at, {})[node] = Metrics(at, values, nothing, nothing)
+            kept.reports.setdefault(at, {})[node] = Metrics(at, values, *sketches(past, at, node))
     return kept
+
+
+def sketches(past: Past, round: int, node: int) -> tuple[np.ndarray, np.ndarray]:
+    """Those of a report that waits for others'; none of one that does not."""
+    try:
+        with np.load(pending_file(past.folder, round, node)) as file:
+            return file["theta"], file["excess"]
+    except (OSError, ValueError, KeyError):
+        return np.zeros(0), np.zeros(0)
 
 
 def last_row(folder: Path) -> int:

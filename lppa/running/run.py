@@ -119,6 +119,7 @@ class Led:
         self.past = past
         settings = blueprint.settings
         roster.may_return = settings.on_failure == "continue"
+        roster.expected = None if past is None else past.expected
 
         def make(
             members: Sequence[int], epoch: int, first_round: int, newcomers: Sequence[int]
@@ -175,14 +176,32 @@ class Led:
             lambda: check_alive(self.watch),
         )
         self.membership.begin(start.view)
-        self.watch.begin(start.begin[1] if start.begin else 0)
+        round = start.begin[1] if start.begin else 0
+        self.watch.begin(round)
         if past is not None:
-            round = start.begin[1] if start.begin else 0
+            self._go_on(past, start, round)
+
+    def _go_on(self, past: Past, start: Start, round: int) -> None:
+        """Takes up what is known of a run that has begun before."""
+        if start.running:
+            round = self.blueprint.settings.rounds + self.blueprint.settings.finish
+            self.records.listener.say("note: the nodes are there, and have gone on by themselves")
+        else:
             self.records.listener.say(f"note: going on from round {round}")
-            kept = kept_collection(past, round)
-            self.records.directory.keep(round)
-            self.watch.collection.reports = kept.reports
-            self.watch.collection.history = kept.history
+        self.records.directory.keep(round)
+        kept = kept_collection(past, round)
+        self.watch.collection.reports = kept.reports
+        self.watch.collection.history = kept.history
+        if start.running and self.roster.may_return:
+            now = time.monotonic()
+            for node in set(start.view.members) - set(self.roster.routes):
+                self.membership.lose(node, "did not come back", now)
+            for node, hello in self.roster.processes.items():
+                if not hello.running:
+                    self.membership.come(node, now)
+            if past.last_epoch > start.view.epoch:
+                # A change had begun; nobody knows how far it came.
+                self.membership.again(now)
 
 
 def check_alive(watch: Watch) -> None:

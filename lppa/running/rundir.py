@@ -5,15 +5,19 @@ Nodes write to nodes/<id> in it by themselves.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import platform
 import secrets
+import shutil
 import time
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
+
+import numpy as np
 
 from lppa.coordinator.figures import Row, Summary
 from lppa.coordinator.membership import Event
@@ -25,6 +29,7 @@ from lppa.protocol.settings import Settings
 from lppa.running.listener import Listener
 
 ABOUT = "about"  # the part of config.json that is a record, not a setting
+PENDING = "pending"
 PACKAGES = ("lppa", "torch", "numpy", "pyzmq", "msgpack")
 
 
@@ -77,6 +82,9 @@ class RunDirectory(Listener):
         """Drops what was written after a round: it will be written again."""
         for file in (self.metrics_file, self.history_file):
             keep_lines(Path(file.name), lambda number, line: json.loads(line)["round"] <= round)
+        for path in (self.folder / PENDING).glob("*.npz"):
+            if int(path.stem.partition("-")[0]) > round:
+                path.unlink(missing_ok=True)
         self.metrics_file.close()
         self.history_file.close()
         self.metrics_file = (self.folder / "metrics.jsonl").open("a", encoding="utf-8")
@@ -91,16 +99,24 @@ class RunDirectory(Listener):
 
     def metrics(self, node: int, metrics: Metrics) -> None:
         """One node's report."""
+        # First: a coordinator that comes back needs them for an evaluation that is not complete.
+        sketches = io.BytesIO()
+        np.savez(sketches, theta=metrics.theta, excess=metrics.excess)
+        write_atomically(pending_file(self.folder, metrics.round, node), sketches.getvalue())
         self._line(self.metrics_file, {**metrics.values, "node": node, "round": metrics.round})
 
     def row(self, row: Row) -> None:
         """One evaluation that all nodes have reported."""
         self._line(self.history_file, row.to_dict())
+        for path in (self.folder / PENDING).glob(f"{row.round}-*"):
+            path.unlink(missing_ok=True)
 
     def close(self, summary: Summary) -> None:
         """Ends the record with its summary."""
         self.metrics_file.close()
         self.history_file.close()
+        if summary.ended:
+            shutil.rmtree(self.folder / PENDING, ignore_errors=True)
         self.record("summary.json", summary.to_dict())
 
     def _line(self, file: TextIO, content: dict[str, Any]) -> None:
@@ -110,6 +126,11 @@ class RunDirectory(Listener):
     def record(self, name: str, content: object) -> None:
         """A file that is there whole or not at all."""
         write_atomically(self.folder / name, json.dumps(content, indent=2) + "\n")
+
+
+def pending_file(folder: Path, round: int, node: int) -> Path:
+    """Where the sketches of a report stand until all nodes have reported."""
+    return folder / PENDING / f"{round}-{node}.npz"
 
 
 def config_record(blueprint: Blueprint) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from reference import reference
 from lppa.coordinator.views import first_view
 from lppa.node.client import around
 from lppa.node.learner import make_learner
+from lppa.node.record import FolderLock
 from lppa.node.rules import RULES
 from lppa.node.training import Task, Training
 from lppa.protocol.links import LocalLinks
@@ -127,7 +128,18 @@ def run_in_threads(settings, folder, nodes=5):
         links = LocalLinks(around(view, i, settings, rule.update(), learner.size), queues)
         own, silent = folder / str(i), lambda message: None
         training = Training(
-            Task(settings, rule, learner, cpu, blueprint.run_seed, nodes, "", own, silent)
+            Task(
+                settings,
+                rule,
+                learner,
+                cpu,
+                blueprint.run_seed,
+                nodes,
+                "",
+                own,
+                silent,
+                FolderLock(own),
+            )
         )
         training.run(links, view)
         training.finish()
