@@ -30,12 +30,11 @@ from lppa.node.rules import Rule, find_rule
 from lppa.node.sketch import Sketch
 from lppa.node.state import ClientState
 from lppa.node.stopwatch import Stopwatch
-from lppa.node.updates import Update
 from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
 from lppa.protocol.links import Links, Neighbourhood, Stopped
-from lppa.protocol.messages import Done, Failed, Message, Plan, Progress
+from lppa.protocol.messages import Done, Failed, Message, Noise, Plan, Progress, Seed
 from lppa.protocol.network import NetworkLinks
 from lppa.protocol.outgoing import Reports
 from lppa.protocol.settings import OWN, Settings, make_settings
@@ -86,7 +85,7 @@ def run_node(
                     "given to every node: lppa-node --problem FILE.py:NAME"
                 )
             learner = make_learner(settings, me, plan.nodes, plan.run_seed, device, problem)
-            near = around(view, me, settings, rule.update(), learner.size)
+            near = around(view, me, settings, rule, learner.size)
             links = NetworkLinks(near, wire, inbox, coordinator, view.endpoints)
             links.reports = report
             run_folder = out or Path("runs") / plan.name
@@ -164,8 +163,9 @@ class reported_failures:
         self.report(Failed(at, reason[:LONGEST_REASON], waited_for))
 
 
-def around(view: View, me: int, settings: Settings, update: Update, size: int) -> Neighbourhood:
+def around(view: View, me: int, settings: Settings, rule: Rule, size: int) -> Neighbourhood:
     """Who a node talks to by a view, and what an honest message looks like there."""
+    update = rule.update()
     if me not in view.places:
         raise RunFailed(f"the coordinator's view has no place for node {me}")
     if settings.finish and "theta" not in update.travels:
@@ -174,6 +174,11 @@ def around(view: View, me: int, settings: Settings, update: Update, size: int) -
 
     def vectors(t: int) -> dict[str, int]:
         return sizes if t < settings.rounds else {"theta": size}
+
+    def noise(t: int) -> type | None:
+        if rule.noise != "difference" or not settings.noisy(t):
+            return None
+        return Seed if settings.noise_exchange == "seed" else Noise
 
     place = view.places[me]
     return Neighbourhood(
@@ -187,6 +192,7 @@ def around(view: View, me: int, settings: Settings, update: Update, size: int) -
         latency=settings.latency,
         epoch=view.epoch,
         vectors=vectors,
+        noise=noise,
     )
 
 

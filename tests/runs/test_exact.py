@@ -123,7 +123,7 @@ def run_in_threads(settings, folder, nodes=5):
     def client(i):
         cpu, rule, view = torch.device("cpu"), RULES[settings.rule], blueprint.view().told_to(i)
         learner = make_learner(settings, i, nodes, blueprint.run_seed, cpu)
-        links = LocalLinks(around(view, i, settings, rule.update(), learner.size), queues)
+        links = LocalLinks(around(view, i, settings, rule, learner.size), queues)
         neighbours = Neighbours(links, view.places[i].row(i), cpu, Stopwatch())
         at = reported_failures(lambda message: None)
         own = folder / str(i)
