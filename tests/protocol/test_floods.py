@@ -44,7 +44,11 @@ def zmtp(endpoint):
     connection.settimeout(20)
     greeting = b"\xff" + bytes(8) + b"\x7f" + b"\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
     ready = b"\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER"
-    connection.sendall(greeting + b"\x04" + bytes([len(ready)]) + ready)
+    connection.sendall(greeting)
+    answer = connection.makefile("rb")
+    answer.read(64)
+    connection.sendall(b"\x04" + bytes([len(ready)]) + ready)
+    answer.read(answer.read(2)[1])
     return connection
 
 
