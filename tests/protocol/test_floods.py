@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -57,10 +58,10 @@ def test_a_message_that_never_ends_is_ended_and_the_mail_goes_on():
         guard = world.me.inbox.guard
         part = b"\x03" + len(PIECE).to_bytes(8, "big") + PIECE  # there is more, and long
         # Five times what may wait at most.
-        with pytest.raises(OSError, match=r"reset|[Bb]roken pipe"):
+        with suppress(OSError):
             for _ in range(5 * guard.each // len(PIECE) + 1000):
                 connection.sendall(part)
-        assert guard.ended == 1
+        until(lambda: guard.ended == 1)
         world.outbox(1).send(encode(state(0), RUN, 1))
         expect(world.me, state(0), 1)
 
