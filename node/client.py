@@ -24,14 +24,13 @@ from lppa.node.join import await_view, introduce, join
 from lppa.node.learner import make_learner
 from lppa.node.log import LogWriter, keep_before, log_path
 from lppa.node.record import FolderLock
-from lppa.node.rules import find_rule
-from lppa.node.training import Report, Task, Training
-from lppa.node.updates import Update
+from lppa.node.rules import Rule, find_rule
+from lppa.node.training import Report, Task, Training, noise_due
 from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
 from lppa.protocol.links import Neighbourhood, Stopped, Tap, ViewEnds
-from lppa.protocol.messages import Failed, Late, Plan
+from lppa.protocol.messages import Failed, Late, Noise, Plan, Seed
 from lppa.protocol.network import NetworkLinks
 from lppa.protocol.outgoing import Reports
 from lppa.protocol.settings import OWN, Settings, make_settings
@@ -162,7 +161,7 @@ class Seat:
 
     def _links(self, view: View) -> NetworkLinks:
         task, me = self.training.task, self.wire.me
-        near = around(view, me, task.settings, task.rule.update(), task.learner.size)
+        near = around(view, me, task.settings, task.rule, task.learner.size)
         links = NetworkLinks(near, self.wire, self.inbox, self.reports, view.endpoints)
         # From the first message on: a quick neighbour's noise comes before the handshake ends.
         links.tap = self.tap
@@ -297,8 +296,9 @@ class reported_failures:
         self.report(Failed(at, reason[:LONGEST_REASON], waited_for))
 
 
-def around(view: View, me: int, settings: Settings, update: Update, size: int) -> Neighbourhood:
+def around(view: View, me: int, settings: Settings, rule: Rule, size: int) -> Neighbourhood:
     """Who a node talks to by a view, and what an honest message looks like there."""
+    update = rule.update()
     if me not in view.places:
         raise RunFailed(f"the coordinator's view has no place for node {me}")
     if settings.finish and "theta" not in update.travels:
@@ -307,6 +307,11 @@ def around(view: View, me: int, settings: Settings, update: Update, size: int) -
 
     def vectors(t: int) -> dict[str, int]:
         return sizes if t < settings.rounds else {"theta": size}
+
+    def noise(t: int) -> type | None:
+        if rule.noise != "difference" or not noise_due(settings, view, t):
+            return None
+        return Seed if settings.noise_exchange == "seed" else Noise
 
     place = view.places[me]
     return Neighbourhood(
@@ -321,4 +326,5 @@ def around(view: View, me: int, settings: Settings, update: Update, size: int) -
         epoch=view.epoch,
         vectors=vectors,
         waits_on=settings.on_failure == "continue",
+        noise=noise,
     )

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -115,7 +116,7 @@ class Training:
         if isinstance(begin, ClientState) and begin.epoch != view.epoch:
             # Of another view: its noise was for other neighbours, and is not used again.
             known = NoiseSecrets()
-        inject = make_injection(task, neighbours, view.first_round, known)
+        inject = make_injection(task, neighbours, view, known)
         loop = aggregate(
             task.rule.update(),
             neighbours,
@@ -192,7 +193,7 @@ class Training:
 
 
 def make_injection(
-    task: Task, neighbours: Neighbours, first_round: int, known: NoiseSecrets
+    task: Task, neighbours: Neighbours, view: View, known: NoiseSecrets
 ) -> Injection:
     """The noise that the settings ask for; seeds that are `known` are not drawn again."""
     settings = task.settings
@@ -209,12 +210,14 @@ def make_injection(
             {to: seed for (what, to), seed in known.drawn.items() if what == label},
         )
 
-    def due(t: int) -> bool:
-        # A view begins with noise of its own: what went before was for others.
-        return t == first_round or settings.noisy(t)
-
     shared, alone = source(float(settings.beta), "edge"), source(settings.beta_own, "own")
     draw = make_noise(task.rule.noise, settings.noise_exchange, shared, neighbours, known.told)
     # Independent noise on top is of the kind that dp adds, on a scale of its own.
     on_top = own(alone, neighbours) if settings.beta_own else None
+    due = partial(noise_due, settings, view)
     return Injection(draw, due, on_top, (shared, alone))
+
+
+def noise_due(settings: Settings, view: View, t: int) -> bool:
+    """Whether noise enters in a round; a view begins with its own: what came before is gone."""
+    return t == view.first_round or settings.noisy(t)

@@ -87,19 +87,24 @@ class Guard:
                 waiting[descriptor] = came - (self.delivered[descriptor] - known.before)
         most = sorted(waiting, key=lambda descriptor: waiting[descriptor])
         while most and sum(waiting[d] for d in most) > self.together:
-            self._end(most.pop())
+            self.end(most.pop())
         for descriptor in most:
             if waiting[descriptor] > self.each:
-                self._end(descriptor)
+                self.end(descriptor)
         silent = [d for d, known in self.connections.items() if self.delivered[d] == known.before]
         for descriptor in silent[:-MOST_SILENT]:
-            self._end(descriptor)
+            self.end(descriptor)
 
-    def _end(self, descriptor: int) -> None:
-        self.ended += 1
+    def end(self, descriptor: int) -> None:
+        """Ends a connection, if it is still the one that was accepted; ZeroMQ notices by itself."""
         known = self.connections.pop(descriptor, None)
-        if known is not None:
-            hang_up(descriptor, known.inode)
+        if known is None:
+            return
+        self.ended += 1
+        with suppress(OSError):
+            if os.fstat(descriptor).st_ino == known.inode:
+                with socket.socket(fileno=os.dup(descriptor)) as connection:
+                    connection.shutdown(socket.SHUT_RDWR)
 
 
 def received(descriptor: int, inode: int) -> int | None:
@@ -115,11 +120,3 @@ def received(descriptor: int, inode: int) -> int | None:
         return 0
     count: int = struct.unpack_from("=Q", info, BYTES_RECEIVED)[0]
     return count
-
-
-def hang_up(descriptor: int, inode: int | None = None) -> None:
-    """Ends a connection; ZeroMQ notices that by itself."""
-    with suppress(OSError):
-        if inode is None or os.fstat(descriptor).st_ino == inode:
-            with socket.socket(fileno=os.dup(descriptor)) as connection:
-                connection.shutdown(socket.SHUT_RDWR)

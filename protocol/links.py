@@ -67,6 +67,8 @@ class Neighbourhood:
     vectors: Callable[[int], Mapping[str, int]] = field(default=lambda round: {}, compare=False)
     # Whether a peer that is lost is the coordinator's business, as long as that is there.
     waits_on: bool = False
+    # How noise travels in a round, None where it does not; any way where nobody says.
+    noise: Callable[[int], type | None] | None = field(default=None, compare=False)
 
 
 class Links(ABC):
@@ -148,6 +150,9 @@ class Links(ABC):
             raise BadMessage(f"epoch {message.epoch} while this node is in epoch {around.epoch}")
         if not self.round <= message.round <= self.round + around.nodes:
             raise BadMessage(f"round {message.round} while this node is in round {self.round}")
+        due = type(message) if around.noise is None else around.noise(message.round)
+        if not isinstance(message, State) and type(message) is not due:
+            raise BadMessage(f"nobody asked for a {type(message).__name__.lower()} of that round")
         if self.mailbox.has_had(envelope.sender, message):
             raise BadMessage(f"a second {type(message).__name__.lower()} for one round")
         self._check_arrays(message)

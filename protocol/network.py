@@ -280,6 +280,9 @@ class NetworkLinks(Links):
         elif isinstance(message, (Noise, Seed, State)) and not came.expects(envelope.number):
             # A second copy, or what follows something that was lost: its sender will ask.
             self._note(sender, arrival.route)
+            if envelope.number > came.next + self.window:
+                self.drop("a number far ahead", sender)
+                self.inbox.offended(arrival)
         elif self.accept(envelope, arrival.speaker):
             self._note(sender, arrival.route)
             if came.take(array_bytes(message)):

@@ -17,9 +17,9 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from lppa.protocol.book import AddressBook, Peer, is_any_port, is_local
-from lppa.protocol.codec import COORDINATOR, MAX_FRAME, MAX_VECTORS, Frame
+from lppa.protocol.codec import COORDINATOR, MAX_FRAME, MAX_HEADER, MAX_VECTORS, Frame
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.guard import Guard, hang_up
+from lppa.protocol.guard import Guard
 from lppa.protocol.names import describe
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ class Wire:
         endpoint = endpoint or peer.endpoint
         socket = self._socket(zmq.DEALER)
         socket.sndtimeo = int(send_timeout * 1000)
+        socket.maxmsgsize = 2 * MAX_HEADER  # only answers come back
         # The same after a broken connection, so that answers find their way again.
         socket.routing_id = secrets.token_bytes(16).hex().encode()
         if self.keys:
@@ -234,11 +235,11 @@ class Inbox:
         Only where keys tell who it was: in clear text anybody could have done it in its name.
         """
         speaker = arrival.speaker
-        if self.owners is None or speaker is None or arrival.connection < 0:
+        if self.owners is None or speaker is None or self.guard is None:
             return
         self.offences[speaker] += 1
         if self.offences[speaker] >= MOST_OFFENCES:
-            hang_up(arrival.connection)
+            self.guard.end(arrival.connection)
             keys = {key for key, owner in self.owners.items() if owner == speaker}
             if keys & self.allowed:
                 self.allowed -= keys

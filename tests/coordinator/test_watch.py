@@ -17,7 +17,19 @@ from lppa.coordinator.watch import Watch, find_culprit
 from lppa.protocol.book import AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR, decode, encode
 from lppa.protocol.errors import RunFailed
-from lppa.protocol.messages import Done, Failed, Hello, Metrics, Plan, Progress, Refuse, State
+from lppa.protocol.messages import (
+    Ask,
+    Done,
+    Failed,
+    Hello,
+    Metrics,
+    Plan,
+    Progress,
+    Refuse,
+    State,
+    Taken,
+    Who,
+)
 from lppa.protocol.settings import NOISE_EXCHANGES, make_settings
 from lppa.protocol.sockets import Wire, new_keys
 from lppa.running.listener import Listener, Listeners
@@ -260,6 +272,56 @@ def test_no_report_can_stop_the_coordinator(world_of, tmp_path, what):
     assert world.rows[-1]["round"] == 10
     for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines():
         json.loads(line, parse_constant=pytest.fail)
+
+
+def test_reports_that_nobody_asked_for_are_neither_kept_nor_written(world_of, tmp_path):
+    world = world_of()
+    world.watch.evaluated = lambda round: round in (5, 10)
+    directory = RunDirectory(tmp_path / "run", world.blueprint)
+    for round in (3, 4, 10**6):
+        world.report(round)
+    world.report(5)
+    world.report(5)
+    world.send(1, Metrics(10, {**VALUES, "more": "x" * 20_000}, np.ones(256), np.zeros(256)))
+    world.report(10)
+    world.finish()
+    world.watch.follow(directory.metrics, world.rows.append, lambda rounds, alive: None)
+    directory.metrics_file.close()
+    assert [row["round"] for row in world.rows] == [5, 10]
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    told = sorted((line["round"], line["node"]) for line in map(json.loads, lines))
+    assert told == [(round, node) for round in (5, 10) for node in range(NODES)]
+
+
+def test_in_clear_text_a_stranger_is_told_nothing(world_of):
+    world = world_of()
+    stranger = world.node(0)
+    for frames in ([b"nonsense"], encode(Hello("i", "h", 1), "another run", 0)):
+        stranger.send(frames)
+    stranger.send(encode(Progress(1), RUN, 0))  # knows the run, and is asked who it is
+    roster = world.watch.roster
+    for _ in range(2000):
+        for arrival in roster.inbox.arrivals():
+            roster.open(arrival)
+        if stranger.socket.poll(10):
+            break
+    assert decode(stranger.receive(), RUN).message == Who()
+    assert stranger.receive() is None
+
+
+def test_a_report_that_came_twice_counts_once_and_its_node_is_told(world_of):
+    world = world_of()
+    world.report(5)
+    again = encode(Metrics(5, VALUES, np.ones(256), np.zeros(256)), RUN, 1, 0)
+    world.nodes[1].send(again)
+    world.nodes[1].send(encode(Ask(0, 7, 0), RUN, 1))
+    world.finish()
+    world.follow()
+    assert sorted(world.metrics) == [(0, 5), (1, 5), (2, 5)]
+    while not isinstance(world.answer(1), Plan):
+        pass
+    answers = [world.answer(1) for _ in range(3)]
+    assert answers == [Taken(0, 1), Taken(0, 1, 7), Taken(0, 2)]
 
 
 def test_a_report_cannot_claim_to_be_another_nodes(world_of, tmp_path):

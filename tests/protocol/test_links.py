@@ -41,6 +41,7 @@ RUN = "run-1"
 
 def around(me=0, inputs=(1, 2), outputs=(1, 2), timeout=20.0, **changes):
     changes = {"vectors": lambda t: SIZES if t < LAST else {"theta": SIZE}, **changes}
+    changes = {"noise": lambda t: {4: Seed, 5: None}.get(t, Noise), **changes}
     return Neighbourhood(me, NODES, inputs, outputs, "float32", SIZE, timeout, **changes)
 
 
@@ -78,9 +79,12 @@ def with_one(bad):
         pytest.param(1, Noise(0, 3, np.zeros(0, np.float32)), r"float32\[0\]", id="empty"),
         pytest.param(1, Noise(0, 3, FINE.reshape(1, 5)), r"float32\[1, 5\]", id="a matrix"),
         pytest.param(
-            1, Seed(0, 3, BYTES[:31], BYTES), r"uint8\[31\], not uint8\[32\]", id="a seed"
+            1, Seed(0, 4, BYTES[:31], BYTES), r"uint8\[31\], not uint8\[32\]", id="a seed"
         ),
-        pytest.param(1, Seed(0, 3, BYTES, FINE), r"commitment is float32\[5\]", id="a commitment"),
+        pytest.param(1, Seed(0, 4, BYTES, FINE), r"commitment is float32\[5\]", id="a commitment"),
+        pytest.param(1, Seed(0, 3, BYTES, BYTES), "asked for a seed", id="a seed unasked"),
+        pytest.param(1, Noise(0, 4, FINE), "asked for a noise", id="noise unasked"),
+        pytest.param(1, Noise(0, 5, FINE), "asked for a noise", id="noise when none is due"),
         pytest.param(1, state(3, FINE, FINE[:4]), r"gamma is float32\[4\]", id="the second array"),
         pytest.param(1, Noise(0, 3, with_one(np.nan)), "delta has values that are not", id="nan"),
         pytest.param(1, state(3, with_one(np.inf)), "theta has values that are not", id="inf"),

@@ -125,7 +125,7 @@ def run_in_threads(settings, folder, nodes=5):
         cpu, rule = torch.device("cpu"), RULES[settings.rule]
         view = first_view(blueprint).told_to(i)
         learner = make_learner(settings, i, nodes, blueprint.run_seed, cpu)
-        links = LocalLinks(around(view, i, settings, rule.update(), learner.size), queues)
+        links = LocalLinks(around(view, i, settings, rule, learner.size), queues)
         own, silent = folder / str(i), lambda message: None
         training = Training(
             Task(

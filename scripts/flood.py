@@ -1,0 +1,193 @@
+"""Floods a run over TCP in one of several ways, and shows what that cost whom.
+
+    python scripts/flood.py headers --amount 1000
+
+Starts a coordinator and three nodes with encrypted links, floods one of them from a process with a
+key of the run (or with none) while the run goes on, and prints how the run ended, whether its bits
+are those of a run that nobody disturbed, and the most memory that each process ever held.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+import zmq
+
+from lppa.protocol.book import read_book, read_key
+from lppa.protocol.codec import encode
+from lppa.protocol.messages import Metrics, Noise, State
+from lppa.protocol.sockets import keys_of
+
+MEGABYTE = 1 << 20
+NODES, INSIDER, VICTIM = 3, 2, 0
+SETTINGS = ("--dataset", "quadratic", "--rounds", 60, "--seed", 5, "--latency", 20)
+COMMANDS = Path(sys.executable).parent
+NULL = subprocess.DEVNULL
+
+Frames = list[Any]
+
+
+def headers(run: str, amount: int) -> Iterator[Frames]:
+    """Headers of a megabyte each."""
+    header = msgpack.packb({"version": 3, "run": run, "kind": "x" * MEGABYTE})
+    for _ in range(amount):
+        yield [header]
+
+
+def unfinished(run: str, amount: int) -> Iterator[Frames]:
+    """One message of so many megabytes in parts: for long it has no end."""
+    yield [bytes(MEGABYTE)] * amount
+
+
+def unasked(run: str, amount: int) -> Iterator[Frames]:
+    """Noise and states that nobody asked for: seeds are exchanged, and a node has one voice."""
+    vector = np.ones(20, np.float32)
+    for k in range(amount * 1000):
+        yield encode(Noise(0, k % 60, vector), run, INSIDER, k % 200)
+        yield encode(State(0, k % 60, {"theta": vector, "gamma": vector}), run, INSIDER, 200 + k)
+
+
+def metrics(run: str, amount: int) -> Iterator[Frames]:
+    """Reports that nobody asked for, with much to write down."""
+    values = {
+        **dict.fromkeys(("accuracy", "loss", "gamma_norm", "gradient_norm"), 1.0),
+        "seconds": {},
+        "bytes": {},
+        "more": "x" * 60_000,
+    }
+    for k in range(amount * 16):
+        yield encode(Metrics(k, values, np.ones(256), np.zeros(256)), run, INSIDER, k)
+
+
+FLOODS: dict[str, Callable[[str, int], Iterator[Frames]]] = {
+    "headers": headers,
+    "unfinished": unfinished,
+    "unasked": unasked,
+    "metrics": metrics,
+    "clear-text": headers,
+}
+
+
+def flood(kind: str, peers: Path, amount: int, over: threading.Event) -> int:
+    """Sends until all was sent or it is over; returns how many messages were taken from us."""
+    book = read_book(peers)
+    victim = book.coordinator if kind == "metrics" else book.nodes[VICTIM]
+    count = 0
+    with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
+        dealer.linger, dealer.sndhwm = 0, 4
+        if kind != "clear-text":
+            keys = keys_of(read_key(peers.parent / "keys" / f"node-{INSIDER}.key"))
+            dealer.curve_serverkey = victim.public_key.encode()
+            dealer.curve_secretkey = keys.secret.encode()
+            dealer.curve_publickey = keys.public.encode()
+        dealer.connect(victim.endpoint)
+        for frames in FLOODS[kind](book.run, amount):
+            for k, frame in enumerate(frames):
+                # ZeroMQ sends nothing before the last part is there, and then all at once.
+                flags = zmq.NOBLOCK | (0 if k == len(frames) - 1 else zmq.SNDMORE)
+                while not over.is_set():
+                    if dealer.poll(50, zmq.POLLOUT):
+                        dealer.send(frame, flags)
+                        break
+            count += 1
+            if over.is_set():
+                break
+        over.wait(1.0)
+    return count
+
+
+def peak(pid: int) -> int:
+    """The most memory that a process has held so far, in bytes."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def bits(run: Path) -> str:
+    """One hash over the final vectors of all nodes."""
+    import torch
+
+    digest = hashlib.sha256()
+    for node in range(NODES):
+        state = torch.load(run / "nodes" / str(node) / "state.pt", weights_only=True)
+        for name in ("theta", "gamma"):
+            digest.update(state[name].numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def run_once(folder: Path, kind: str | None, amount: int, timeout: float) -> dict[str, Any]:
+    """A run by hand, flooded from its first round on or not at all."""
+    out, book = folder / "run", folder / "book"
+    make = [COMMANDS / "lppa", "peers", NODES, "--secure", "--out", book]
+    subprocess.run([str(a) for a in make], check=True, capture_output=True)
+    peers = book / "peers.json"
+    common = ("--peers", peers, "--out", out, "--timeout", timeout)
+    calls = [("lppa-coordinator", *common, *SETTINGS)]
+    calls += [("lppa-node", "--id", i, *common) for i in range(NODES)]
+    processes, peaks = [], {}
+    over = threading.Event()
+    sent: list[int] = []
+    try:
+        for name, *given in calls:
+            argv = [str(COMMANDS / name), *map(str, given)]
+            processes.append(subprocess.Popen(argv, stdout=NULL, stderr=NULL))
+        while not list(out.glob("nodes/*/metrics.jsonl")) and processes[0].poll() is None:
+            time.sleep(0.05)
+        before = [peak(process.pid) for process in processes]
+        attacker = threading.Thread(
+            target=lambda: sent.append(flood(kind, peers, amount, over)) if kind else None
+        )
+        attacker.start()
+        while any(process.poll() is None for process in processes):
+            for k, process in enumerate(processes):
+                if process.poll() is None:
+                    peaks[k] = max(peaks.get(k, 0), peak(process.pid))
+            time.sleep(0.02)
+        over.set()
+        attacker.join()
+    finally:
+        over.set()
+        for process in processes:
+            process.kill()
+            process.wait()
+    ended = json.loads((out / "summary.json").read_text())
+    return {
+        "status": ended["status"],
+        "error": ended["error"],
+        "bits": bits(out) if ended["status"] == "completed" else None,
+        "sent": sum(sent),
+        "grown_mb": [round((peaks[k] - before[k]) / 1e6, 1) for k in range(len(processes))],
+        "peak_mb": [round(peaks[k] / 1e6, 1) for k in range(len(processes))],
+        "metrics_kb": round((out / "metrics.jsonl").stat().st_size / 1e3, 1),
+    }
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kind", choices=[*FLOODS, "all"])
+    parser.add_argument("--amount", type=int, default=1000, help="megabytes, roughly")
+    parser.add_argument("--timeout", type=float, default=60.0)
+    given = parser.parse_args()
+    kinds = list(FLOODS) if given.kind == "all" else [given.kind]
+    for kind in [None, *kinds]:
+        with tempfile.TemporaryDirectory() as folder:
+            result = run_once(Path(folder), kind, given.amount, given.timeout)
+        print(json.dumps({"flood": kind, **result}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
