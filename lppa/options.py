@@ -6,6 +6,7 @@ Also the layers that a setting comes from. What a command alone takes stands wit
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, fields, replace
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lppa.completion import complete_run, complete_setting
+from lppa.protocol.book import IN_CLEAR, AddressBook
 from lppa.protocol.checks import check_number, default_of, flag, option
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import OWN, PRESETS, Settings, make_settings
@@ -30,6 +32,8 @@ else:
     import tomli as tomllib
 
 
+log = logging.getLogger("lppa.options")
+
 # Not a setting, since a run by hand has as many as its address book; but checked like one.
 NODES = option(5, "Number of clients.  [default: as --config says, else 5]", kind=int, least=2)
 
@@ -39,6 +43,11 @@ peers_option = click.option(
     type=click.Path(path_type=Path),
     required=True,
     help="The run's address book, written by `lppa peers`.",
+)
+insecure_option = click.option(
+    "--insecure",
+    is_flag=True,
+    help=f"Links over TCP without encryption, for a run without keys; it means that {IN_CLEAR}.",
 )
 name_option = click.option(
     "--name", help="The run's name: its directory is runs/NAME. Instead of --out."
@@ -71,6 +80,12 @@ def key_option(whose: str, file: str) -> Callable[[FC], FC]:
     """--key, the secret key of a process that is started by hand."""
     text = f"{whose} secret key.  [default: keys/{file} beside peers.json]"
     return click.option("--key", type=click.Path(path_type=Path), help=text)
+
+
+def warn_in_clear(book: AddressBook) -> None:
+    """Says in a line what --insecure means, where it means anything."""
+    if book.exposed:
+        log.warning("warning: --insecure: %s", IN_CLEAR)
 
 
 def victim_option(help: str = "Whom to attack: comma-separated ids, or all.") -> Callable[[FC], FC]:

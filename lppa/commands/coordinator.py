@@ -8,6 +8,7 @@ import click
 
 from lppa.commands.run import finish
 from lppa.options import (
+    insecure_option,
     json_option,
     key_option,
     name_option,
@@ -15,6 +16,7 @@ from lppa.options import (
     run_out_option,
     settings_options,
     tensorboard_option,
+    warn_in_clear,
 )
 from lppa.protocol.book import key_file, read_book, read_key
 from lppa.protocol.settings import Settings
@@ -31,6 +33,7 @@ from lppa.shell import is_quiet, show_errors, verbosity
 )
 @peers_option
 @key_option("The coordinator's", "coordinator.key")
+@insecure_option
 @run_out_option
 @name_option
 @tensorboard_option
@@ -41,6 +44,7 @@ from lppa.shell import is_quiet, show_errors, verbosity
 def main(
     peers: Path,
     key: Path | None,
+    insecure: bool,
     out: Path | None,
     name: str | None,
     tensorboard: bool,
@@ -51,7 +55,8 @@ def main(
 
     Training does not need the coordinator: if it dies, the nodes finish all the same.
     """
-    book = read_book(peers)
+    book = read_book(peers, insecure)
+    warn_in_clear(book)
     secret = read_key(key or key_file(peers.parent, -1)) if book.encrypted else None
     folder = new_folder(out, name, settings)
     blueprint = make_blueprint(settings, len(book.nodes), folder.name)

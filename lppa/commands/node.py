@@ -12,11 +12,13 @@ import click
 from lppa.attack.names import parse_attacks, parse_victims
 from lppa.options import (
     data_dir_option,
+    insecure_option,
     key_option,
     out_option,
     peers_option,
     problem_option,
     victim_option,
+    warn_in_clear,
 )
 from lppa.own_code import find, make_problem, register
 from lppa.protocol.book import AddressBook, key_file, read_book, read_key
@@ -32,6 +34,7 @@ from lppa.shell import call_lppa, is_quiet, show_errors, verbosity
 @click.option("--id", "node", type=int, required=True, help="This node's id in peers.json.")
 @peers_option
 @key_option("This node's", "node-ID.key")
+@insecure_option
 @out_option(
     "The run's directory; this node writes to nodes/ID in it.  "
     "[default: runs/ and the name that the coordinator gave it]"
@@ -58,6 +61,7 @@ def main(
     node: int,
     peers: Path,
     key: Path | None,
+    insecure: bool,
     out: Path | None,
     data_dir: Path | None,
     attack: str | None,
@@ -74,11 +78,12 @@ def main(
     """
     if math.isnan(timeout):
         raise WrongUse("--timeout must be a number of seconds")
-    book = read_book(peers)
+    book = read_book(peers, insecure)
     book.node(node)
     secret = read_key(key or key_file(peers.parent, node)) if book.encrypted else None
     if attack is not None:
         check_attack(attack, victim, node, book)
+    warn_in_clear(book)
     logging.getLogger("lppa").info("node %d of run %s", node, book.run)
     # Imported late: PyTorch takes seconds, and wrong use should be told at once.
     from lppa.node.client import run_node

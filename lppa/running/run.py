@@ -18,7 +18,7 @@ from lppa.coordinator.metrics import summarise
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.watch import Watch
 from lppa.own_code import OwnCode
-from lppa.protocol.book import AddressBook, Peer
+from lppa.protocol.book import NO_KEY, AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.sockets import FAREWELL, Wire, new_keys
@@ -149,9 +149,14 @@ def run_local(
             shutil.rmtree(private, ignore_errors=True)
 
 
-def local_book(nodes: int, private: Path, secure: bool) -> tuple[AddressBook, list[str]]:
-    """An address book of sockets in a folder, and the secret keys, the coordinator's last."""
-    keys = [new_keys() for _ in range(nodes + 1)]
-    peers = [Peer(f"ipc://{private}/{i}", key.public) for i, key in enumerate(keys)]
-    book = AddressBook(secrets.token_hex(8), peers[-1], tuple(peers[:-1]), secure)
-    return book, [key.secret for key in keys]
+def local_book(nodes: int, private: Path, secure: bool) -> tuple[AddressBook, list[str | None]]:
+    """An address book of sockets in a folder, and the secret keys, the coordinator's last.
+
+    Only this user can reach them, so that they may be without keys.
+    """
+    keys = [new_keys() if secure else None for _ in range(nodes + 1)]
+    peers = [
+        Peer(f"ipc://{private}/{i}", key.public if key else NO_KEY) for i, key in enumerate(keys)
+    ]
+    book = AddressBook(secrets.token_hex(8), peers[-1], tuple(peers[:-1]))
+    return book, [key.secret if key else None for key in keys]

@@ -10,12 +10,12 @@ from ports import Ports
 
 from lppa.coordinator.bootstrap import Roster, bootstrap
 from lppa.coordinator.watch import Watch, find_culprit
-from lppa.protocol.book import AddressBook, Peer
+from lppa.protocol.book import NO_KEY, AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR, decode, encode
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.messages import Done, Failed, Hello, Metrics, Plan, Progress, Refuse, State
 from lppa.protocol.settings import NOISE_EXCHANGES, make_settings
-from lppa.protocol.sockets import Wire, new_keys
+from lppa.protocol.sockets import Wire
 from lppa.running.prepare import make_blueprint
 from lppa.running.rundir import RunDirectory
 
@@ -108,10 +108,7 @@ class World:
 
     def __init__(self, timeout=20.0, deaths=None):
         self.ports = Ports()
-        peers = [
-            Peer(f"tcp://127.0.0.1:{port}", new_keys().public)
-            for port in self.ports.choose(NODES + 1)
-        ]
+        peers = [Peer(f"tcp://127.0.0.1:{port}", NO_KEY) for port in self.ports.choose(NODES + 1)]
         self.book = AddressBook(RUN, peers[-1], tuple(peers[:-1]))
         self.wires = [Wire(self.book, COORDINATOR, None)]
         settings = make_settings({"dataset": "quadratic", "seed": 1})
