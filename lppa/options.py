@@ -34,8 +34,13 @@ else:
 
 log = logging.getLogger("lppa.options")
 
+MOST_NODES = 10_000
+MOST_SETTINGS = 1 << 14  # bytes of a file
+
 # Not a setting, since a run by hand has as many as its address book; but checked like one.
-NODES = option(5, "Number of clients.  [default: as --config says, else 5]", kind=int, least=2)
+NODES = option(
+    5, "Number of clients.  [default: as --config says, else 5]", kind=int, least=2, most=MOST_NODES
+)
 
 nodes_option = click.option("-n", "--nodes", type=int, help=NODES.metadata["help"])
 peers_option = click.option(
@@ -164,9 +169,28 @@ def brought_code(settings: Settings) -> OwnCode | None:
 def chosen_nodes(given: int | None) -> int:
     """How many clients a run has: as -n says, else as --config says, else five."""
     if given is not None:
+        check_count(given)
         return given
     nodes: int = click.get_current_context().meta.get("nodes", NODES.default)
     return nodes
+
+
+def check_count(nodes: int) -> None:
+    """Refuses more clients than anybody can have meant, before room is made for them."""
+    if nodes > MOST_NODES:
+        raise WrongUse(f"a run has at most {MOST_NODES:,} nodes")
+
+
+def read_settings_file(path: Path) -> Any:
+    """What a small TOML or JSON file holds; raises OSError, or ValueError that says why not."""
+    if path.stat().st_size > MOST_SETTINGS:
+        # Keys that are nested a hundred thousand deep are read for hours.
+        raise ValueError(f"more than {MOST_SETTINGS:,} bytes are no settings")
+    text = path.read_text(encoding="utf-8")
+    try:
+        return json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply; settings stand side by side") from None
 
 
 def _option(about: Field[Any]) -> Callable[[FC], FC]:
@@ -214,8 +238,7 @@ def read_config(path: Path) -> dict[str, Any]:
     How many clients there are is no setting, and so not among them: `chosen_nodes` knows it.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        content = read_settings_file(path)
     except OSError as error:
         raise WrongUse(f"--config {path} cannot be read: {error.strerror}") from None
     except (ValueError, UnicodeDecodeError) as error:

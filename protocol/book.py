@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import os
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.files import write_atomically
+from lppa.protocol.files import open_privately, write_atomically
 
 KEY_LENGTH = 40  # a CURVE key in Z85
 NO_KEY = ""  # of every process where links are in clear
@@ -210,8 +209,7 @@ def write_key(path: Path, secret: str) -> None:
     """Writes a secret key that only its owner can read."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
+    with open_privately(path, "x") as file:
         file.write(secret + "\n")
 
 

@@ -21,6 +21,7 @@ from lppa.options import (
 from lppa.protocol.book import key_file, read_book, read_key
 from lppa.protocol.settings import Settings
 from lppa.running.display import choose_display
+from lppa.running.limits import check_open_files
 from lppa.running.naming import new_folder
 from lppa.running.prepare import make_blueprint
 from lppa.running.run import coordinate
@@ -57,6 +58,7 @@ def main(
     """
     book = read_book(peers, insecure)
     warn_in_clear(book)
+    check_open_files(len(book.nodes), book.encrypted)
     secret = read_key(key or key_file(peers.parent, -1)) if book.encrypted else None
     folder = new_folder(out, name, settings)
     blueprint = make_blueprint(settings, len(book.nodes), folder.name)

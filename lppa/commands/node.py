@@ -24,6 +24,7 @@ from lppa.own_code import find, make_problem, register
 from lppa.protocol.book import AddressBook, key_file, read_book, read_key
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import LONGEST_WAIT
+from lppa.running.limits import check_open_files
 from lppa.shell import call_lppa, is_quiet, show_errors, verbosity
 
 
@@ -84,6 +85,7 @@ def main(
     if attack is not None:
         check_attack(attack, victim, node, book)
     warn_in_clear(book)
+    check_open_files(len(book.nodes), book.encrypted)
     logging.getLogger("lppa").info("node %d of run %s", node, book.run)
     # Imported late: PyTorch takes seconds, and wrong use should be told at once.
     from lppa.node.client import run_node

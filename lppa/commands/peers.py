@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from lppa.options import insecure_option, json_option, out_option, warn_in_clear
+from lppa.options import check_count, insecure_option, json_option, out_option, warn_in_clear
 from lppa.protocol.book import (
     NO_KEY,
     AddressBook,
@@ -62,6 +62,7 @@ def peers(
     """Write peers.json, and one secret key file per process, for NODES nodes."""
     if nodes < 2:
         raise WrongUse("a run needs at least 2 nodes")
+    check_count(nodes)
     if out.exists() and not out.is_dir():
         raise WrongUse(f"--out {out} is a file, not a folder")
     if (out / "peers.json").exists():

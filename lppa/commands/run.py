@@ -27,6 +27,7 @@ from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
 from lppa.running.display import choose_display, print_results
 from lppa.running.launch import stop_fork_server, warm_up
+from lppa.running.limits import check_open_files, check_temporary_folder
 from lppa.running.naming import new_folder
 from lppa.running.prepare import make_blueprint
 from lppa.running.records import report_on
@@ -75,6 +76,8 @@ def run(
     nodes = chosen_nodes(nodes)
     blueprint = make_blueprint(settings, nodes, folder.name)
     attackers = check_attack(attacker, attack, victim, nodes)
+    check_temporary_folder()
+    check_open_files(nodes, secure)
     warm_up()
     try:
         summary = run_local(

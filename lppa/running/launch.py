@@ -22,6 +22,7 @@ from typing import Any
 
 from lppa.protocol.book import AddressBook
 from lppa.protocol.errors import LppaError
+from lppa.protocol.files import make_private, open_privately
 from lppa.running.launcher import GRACE
 from lppa.running.signals import postponed
 
@@ -172,8 +173,8 @@ def node_process(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     output = output_file(folder, node)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with output.open("wb") as file:
+    make_private(output.parent)
+    with open_privately(output, "wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     logging.getLogger("lppa").setLevel(logging.INFO)

@@ -25,6 +25,7 @@ from lppa.protocol.sockets import FAREWELL, Wire, new_keys
 from lppa.running.facts import Facts, look
 from lppa.running.launch import LocalNodes, warm_up
 from lppa.running.launcher import GRACE, Launcher
+from lppa.running.limits import check_open_files, check_temporary_folder
 from lppa.running.listener import Listener
 from lppa.running.prepare import choose_noise
 from lppa.running.records import Records
@@ -129,6 +130,8 @@ def run_local(
     Attackers follow the protocol like all others, and record what they send and receive. `code` is
     the problem or the rule that the run brings itself.
     """
+    check_temporary_folder()
+    check_open_files(blueprint.nodes, secure)
     warm_up()
     settings, problem = blueprint.settings, None if code is None else code.made
     facts = look(settings, blueprint.nodes, blueprint.run_seed, problem)

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from lppa.coordinator.figures import Row, Summary
 from lppa.coordinator.plan import Blueprint
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.files import write_atomically
+from lppa.protocol.files import make_private, write_atomically
 from lppa.protocol.messages import Metrics
 from lppa.protocol.settings import Settings
 from lppa.running.listener import Listener
@@ -50,10 +50,12 @@ class RunDirectory(Listener):
 
     def __init__(self, folder: Path, blueprint: Blueprint) -> None:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private(folder)
             # Made by one run only, even if several found the folder free.
             with (folder / "config.json").open("x", encoding="utf-8") as file:
                 json.dump(config_record(blueprint), file, indent=2)
+            # What it holds is the run's alone, also if the folder itself was there before.
+            folder.chmod(0o700)
         except FileExistsError:
             raise WrongUse(f"{folder} exists already; choose another --out") from None
         except OSError as error:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lppa.options import NODES, absolute_paths
+from lppa.options import NODES, absolute_paths, read_settings_file
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings, check_number, make_settings
 from lppa.reproduce.cells import Cell
@@ -22,9 +22,9 @@ from lppa.reproduce.experiments import NOISE_SETTINGS
 from lppa.running.prepare import make_blueprint
 
 if sys.version_info >= (3, 11):
-    import tomllib
+    pass
 else:
-    import tomli as tomllib
+    pass
 
 KNOWN = ("nodes", "seeds", "base", "grid")
 ELSEWHERE = {"nodes": "nodes", "seed": "seeds"}  # what is no setting of a sweep, and stands where
@@ -69,7 +69,7 @@ class Sweep:
 def read_grid(path: Path) -> Sweep:
     """The sweep that a file describes; raises WrongUse with what is wrong in it."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = read_settings_file(path)
     except OSError as error:
         raise WrongUse(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, UnicodeDecodeError) as error:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 
-from lppa.node.datasets.files import FoundFile, RawFile, read
+from lppa.node.datasets.files import MOST_BYTES, FoundFile, RawFile, read, too_long
 from lppa.protocol.errors import WrongUse
 
 log = logging.getLogger(__name__)
@@ -114,6 +114,8 @@ def _unpack(archive: Path, member: str, place: Path) -> None:
             file = tar.extractfile(member)
             if file is None:
                 raise KeyError(member)
+            if tar.getmember(member).size > MOST_BYTES:
+                raise WrongUse(too_long(archive))
             place.write_bytes(file.read())
     except (KeyError, tarfile.TarError, EOFError, OSError) as error:
         raise WrongUse(f"the downloaded archive does not hold {member} ({error})") from None

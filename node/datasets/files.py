@@ -20,6 +20,8 @@ from lppa.protocol.errors import WrongUse
 
 Parsed = TypeVar("Parsed")
 
+# The longest that is read at once is Covertype, of 75 MB; RCV1, which is longer, is read by lines.
+MOST_BYTES = 200_000_000
 OPENERS: dict[str, Callable[..., BufferedIOBase]] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
@@ -84,7 +86,9 @@ def read(path: Path) -> bytes:
     """The content of a file, unpacked where its name says that it is packed."""
     try:
         with OPENERS.get(path.suffix, open)(path, "rb") as file:
-            content: bytes = file.read()
+            content: bytes = file.read(MOST_BYTES + 1)
+            if len(content) > MOST_BYTES:
+                raise WrongUse(too_long(path))
             return content
     except EOFError:
         raise WrongUse(f"{path}: truncated: the packed data ends too early") from None
@@ -92,6 +96,14 @@ def read(path: Path) -> bytes:
         raise WrongUse(f"{path}: damaged: not a readable {path.suffix} file ({error})") from None
     except OSError as error:
         raise WrongUse(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def too_long(path: Path) -> str:
+    """What is wrong with a file that holds more than any published one."""
+    return (
+        f"{path}: more than {MOST_BYTES / 1e6:,.0f} MB come out of it, more than out of any "
+        "published file: delete it and fetch it again"
+    )
 
 
 def data_folder(given: str | Path | None = None) -> Path:

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from lppa.node.datasets import load_dataset
 from lppa.node.datasets.catalogue import CATALOGUE
 from lppa.node.datasets.fetch import fetch
-from lppa.node.datasets.files import RawFile, data_folder
+from lppa.node.datasets.files import RawFile, data_folder, read
 from lppa.protocol.errors import WrongUse
 from lppa.shell import verbosity
 
@@ -177,3 +177,17 @@ def test_the_data_folder_is_the_given_one_else_the_environments_else_the_users(
 def test_an_unknown_name_is_refused_with_the_known_ones():
     with pytest.raises(WrongUse, match=r"'mnits': use one of digits, mnist.*\.npz"):
         load_dataset("mnits")
+
+
+def test_everything_is_downloaded_over_https():
+    urls = [url for source in CATALOGUE.values() for file in source.files for url in file.urls]
+    assert urls
+    assert all(url.startswith("https://") for url in urls)
+
+
+def test_a_packed_file_that_unpacks_beyond_measure_is_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr("lppa.node.datasets.files.MOST_BYTES", 1_000_000)
+    path = tmp_path / "train-images-idx3-ubyte.gz"
+    path.write_bytes(gzip.compress(bytes(1_000_001)))
+    with pytest.raises(WrongUse, match="more than 1 MB come out of it"):
+        read(path)
