@@ -25,6 +25,7 @@ from lppa.node.learner import DataLearner, Learner, make_learner
 from lppa.node.log import LogWriter, log_path
 from lppa.node.neighbours import Neighbours
 from lppa.node.noise import Injection, NoiseSource, make_noise, own
+from lppa.node.policy import Policy, run_folder
 from lppa.node.record import Record
 from lppa.node.rules import Rule, find_rule
 from lppa.node.sketch import Sketch
@@ -34,10 +35,11 @@ from lppa.node.updates import Update
 from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR, encode
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
+from lppa.protocol.fingerprint import plan_fingerprint
 from lppa.protocol.links import Links, Neighbourhood, Stopped
 from lppa.protocol.messages import Done, Failed, Message, Plan, Progress
 from lppa.protocol.network import NetworkLinks
-from lppa.protocol.settings import OWN, Settings, make_settings
+from lppa.protocol.settings import OWN, Settings
 from lppa.protocol.sockets import FAREWELL, Wire
 from lppa.protocol.view import View, read_view
 
@@ -56,11 +58,13 @@ def run_node(
     data_dir: Path | None = None,
     record: bool = False,
     problem: Problem | None = None,
+    policy: Policy | None = None,
 ) -> Path:
     """Takes part in a run as node `me`; returns the run's directory, or raises LppaError.
 
     With `record` it keeps all that it sends and receives, for attacks. `problem` is what this node
-    learns where the run has a problem of its own: code never comes from the coordinator.
+    learns where the run has a problem of its own: code never comes from the coordinator. `policy`
+    is what this node insists on.
     """
     torch.set_num_threads(1)
     wire = Wire(book, me, secret)
@@ -76,9 +80,9 @@ def run_node(
             coordinator.send(encode(message, book.run, me), wait=False)
 
         with reported_failures(report) as at:
-            settings = make_settings(
-                plan.settings, {"data_dir": None if data_dir is None else str(data_dir)}
-            )
+            own_folder = {"data_dir": None if data_dir is None else str(data_dir)}
+            settings = (policy or Policy()).settings(plan, own_folder)
+            folder_of_run = run_folder(out, plan.name)
             device = torch.device(choose_device(settings.device, me, torch.cuda.device_count()))
             view = read_view(plan.view)
             rule = find_rule(settings.rule)
@@ -90,18 +94,17 @@ def run_node(
             learner = make_learner(settings, me, plan.nodes, plan.run_seed, device, problem)
             near = around(view, me, settings, rule.update(), learner.size)
             links = NetworkLinks(near, wire, inbox, coordinator, view.endpoints)
-            run_folder = out or Path("runs") / plan.name
-            log_file = log_path(run_folder, me) if record else None
+            log_file = log_path(folder_of_run, me) if record else None
             # From the first message on: a quick neighbour's noise comes before the handshake ends.
             with recording(links, log_file, book.run, plan):
-                links.handshake(plan.fingerprint)
-                folder = run_folder / "nodes" / str(me)
+                links.handshake(plan_fingerprint(plan))
+                folder = folder_of_run / "nodes" / str(me)
                 row = view.places[me].row(me)
                 clock = Stopwatch()
                 neighbours = Neighbours(links, row, device, clock)
                 train(settings, rule, learner, neighbours, plan.run_seed, folder, report, at)
             linger = settings.timeout
-        return run_folder
+        return folder_of_run
     finally:
         wire.close(linger)
 

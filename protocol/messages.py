@@ -44,7 +44,8 @@ class Plan:
 
     `view` is the first view of the graph, as far as this node is told (`view.read_view`).
     `run_seed` is what splits, starts and batches are drawn from; whether noise can be repeated is
-    a setting. `fingerprint` is one hash over the whole plan of all nodes; neighbours compare it.
+    a setting. `fingerprint` is one hash over the whole plan of all nodes; what neighbours compare
+    is `fingerprint.plan_fingerprint`, which does not rely on it.
     """
 
     name: str

@@ -40,7 +40,7 @@ from lppa.shell import call_lppa, is_quiet, show_errors, verbosity
     "The run's directory; this node writes to nodes/ID in it.  "
     "[default: runs/ and the name that the coordinator gave it]"
 )
-@data_dir_option("Folder of the raw data on this machine, if not where the coordinator says.")
+@data_dir_option("Folder of the raw data on this machine.  [default: $LPPA_DATA, as in lppa run]")
 @click.option(
     "--attack",
     help="Be an honest-but-curious attacker: follow the protocol, record what passes, and attack "
@@ -49,6 +49,22 @@ from lppa.shell import call_lppa, is_quiet, show_errors, verbosity
 @victim_option()
 @problem_option
 @click.option("--rule", help="Where a rule of the run's own is: FILE.py:NAME.")
+@click.option(
+    "--least-beta",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Refuse a plan with less noise than of this scale, or with noise that can be predicted.",
+)
+@click.option(
+    "--least-noise-every",
+    type=click.IntRange(min=1),
+    help="Refuse a plan in which noise comes less often than every that many rounds.",
+)
+@click.option(
+    "--allow-reveal-batches",
+    is_flag=True,
+    help="Take part although the plan lets nodes write their batches down; refused otherwise.",
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True, max=LONGEST_WAIT),
@@ -69,6 +85,9 @@ def main(
     victim: str,
     problem: str | None,
     rule: str | None,
+    least_beta: float,
+    least_noise_every: int | None,
+    allow_reveal_batches: bool,
     timeout: float,
 ) -> None:
     """Take part in a run as one client.
@@ -77,6 +96,8 @@ def main(
     same peers.json, before or after the nodes. Code does not: a problem or a rule of the run's own
     is named here.
     """
+    if math.isnan(least_beta):
+        raise WrongUse("--least-beta must be a number")
     if math.isnan(timeout):
         raise WrongUse("--timeout must be a number of seconds")
     book = read_book(peers, insecure)
@@ -89,12 +110,14 @@ def main(
     logging.getLogger("lppa").info("node %d of run %s", node, book.run)
     # Imported late: PyTorch takes seconds, and wrong use should be told at once.
     from lppa.node.client import run_node
+    from lppa.node.policy import Policy
 
     learned = None if problem is None else make_problem(find(problem, "--problem"))
     if rule is not None:
         register(find(rule, "--rule"))
     recording = attack is not None
-    folder = run_node(book, node, secret, out, timeout, data_dir, recording, learned)
+    policy = Policy(least_beta, least_noise_every, allow_reveal_batches)
+    folder = run_node(book, node, secret, out, timeout, data_dir, recording, learned, policy)
     if attack is not None:
         options = ["--attack", attack, "--victim", victim, "--attackers", str(node)]
         options += ["-q"] * is_quiet()

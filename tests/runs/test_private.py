@@ -1,4 +1,4 @@
-"""Private things are private, and what asks for too much is refused in one line, by the commands."""
+"""Private things are private, and what asks for too much is refused in one line."""
 
 from __future__ import annotations
 
