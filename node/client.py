@@ -27,6 +27,7 @@ from lppa.node.neighbours import Neighbours
 from lppa.node.noise import Injection, NoiseSource, make_noise, own
 from lppa.node.policy import Policy, run_folder
 from lppa.node.record import Record
+from lppa.node.robust import Scrutiny
 from lppa.node.rules import Rule, find_rule
 from lppa.node.sketch import Sketch
 from lppa.node.state import ClientState
@@ -101,7 +102,10 @@ def run_node(
                 folder = folder_of_run / "nodes" / str(me)
                 row = view.places[me].row(me)
                 clock = Stopwatch()
-                neighbours = Neighbours(links, row, device, clock)
+                scrutiny = Scrutiny(
+                    me, lambda t: settings.evaluated(t + 1), settings.robust == "clip"
+                )
+                neighbours = Neighbours(links, row, device, clock, scrutiny)
                 train(settings, rule, learner, neighbours, plan.run_seed, folder, report, at)
             linger = settings.timeout
         return folder_of_run

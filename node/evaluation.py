@@ -30,17 +30,17 @@ class Evaluation:
         neighbours: Neighbours,
         sketch: Sketch,
     ) -> None:
-        self.every = settings.eval_every
-        self.ends = (settings.rounds, settings.rounds + settings.finish)
+        self.settings = settings
         self.learner = learner
         self.inject = inject
         self.links = neighbours.links
+        self.scrutiny = neighbours.scrutiny
         self.clock = neighbours.clock
         self.sketch = sketch
 
     def due(self, t: int) -> bool:
         """Every so many rounds, and always at the end."""
-        return t % self.every == 0 or t in self.ends
+        return self.settings.evaluated(t)
 
     def __call__(self, now: ClientState) -> Metrics:
         with self.clock("eval"):
@@ -63,6 +63,7 @@ class Evaluation:
         values["bytes"] = {"noise": 0, "state": 0, **self.links.sent}
         values["dropped"] = dict(self.links.dropped)
         values["memory"] = proportional_bytes()
+        values |= self.scrutiny.about()
         return Metrics(now.t, values, theta, told)
 
 

@@ -34,13 +34,14 @@ VALUES = {
 # --- who is at fault ----------------------------------------------------------------------------
 
 
-def culprit(failures=(), dead=(), rounds=(7, 8, 9, 7, 7), outstanding=()):
+def culprit(failures=(), dead=(), rounds=(7, 8, 9, 7, 7), outstanding=(), mute=()):
     error = find_culprit(
         {node: Failed(*rest) for node, *rest in failures},
         dict(dead),
         dict(enumerate(rounds)),
         set(outstanding),
         30.0,
+        set(mute),
     )
     assert isinstance(error, RunFailed)
     return error.node, error.round, str(error)
@@ -76,7 +77,7 @@ def test_a_process_that_was_killed_is_named_with_the_round_it_had_reached():
 def test_a_node_that_only_followed_is_not_taken_for_the_cause():
     """Nodes end with an error of their own when one is lost; the one without a word is it."""
     failures = [waited(0, 5, 4), waited(1, 6, 0), waited(2, 7, 1), waited(3, 8, 2)]
-    node, round, reason = culprit(failures)
+    node, round, reason = culprit(failures, mute=[4])
     assert (node, round) == (4, 5)
     assert "node 4 was lost in round 5" in reason
 
@@ -84,6 +85,18 @@ def test_a_node_that_only_followed_is_not_taken_for_the_cause():
 def test_the_one_that_most_waited_for_is_named():
     failures = [waited(0, 5, 3), waited(1, 5, 4), waited(2, 5, 4)]
     assert culprit(failures)[:2] == (4, 5)
+
+
+def test_one_node_s_word_alone_frames_nobody():
+    node, round, reason = culprit([waited(0, 5, 3)], outstanding=[1, 2, 3, 4])
+    assert (node, round) == (0, 5)
+    assert reason.startswith("node 0 stopped in round 5, and it alone says that this is because of")
+    assert culprit([waited(0, 5, 3), waited(1, 6, 3)], outstanding=[2, 3, 4])[:2] == (3, 5)
+    assert culprit([waited(0, 5, 3)], outstanding=[1, 2, 3, 4], mute=[3])[:2] == (3, 5)
+
+
+def test_a_word_about_a_node_that_is_none_is_a_word_about_oneself():
+    assert culprit([waited(0, 5, 77)], outstanding=[1, 2, 3, 4])[:2] == (0, 5)
 
 
 def test_two_that_blame_each_other_are_both_in_the_reason():
