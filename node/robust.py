@@ -97,5 +97,5 @@ def short_hash(arrays: Mapping[str, np.ndarray]) -> str:
     digest = hashlib.blake2b(digest_size=8)
     for name in sorted(arrays):
         digest.update(name.encode())
-        digest.update(np.ascontiguousarray(arrays[name]).view(np.uint8))
+        digest.update(np.ascontiguousarray(arrays[name]).view(np.uint8).data)
     return digest.hexdigest()

@@ -159,7 +159,7 @@ CATALOGUE: dict[str, Source] = {
             (RCV1_COLUMNS,),
             2,
             prepare_rcv1,
-            # LIBSVM publishes no checksums; bzip2 carries its own.
+            # LIBSVM publishes no checksums: that of the first download is written down and kept to.
             _each("rcv1", {"rcv1_train.binary": None, "rcv1_test.binary": None}, ".bz2", RCV1_URLS),
         ),
         Source(

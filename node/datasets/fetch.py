@@ -14,7 +14,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 
-from lppa.node.datasets.files import MOST_BYTES, FoundFile, RawFile, read, too_long
+from lppa.node.datasets.files import (
+    MOST_BYTES,
+    FoundFile,
+    RawFile,
+    read,
+    too_long,
+    unpack_to_nowhere,
+    write_down_checksum,
+)
 from lppa.protocol.errors import WrongUse
 
 log = logging.getLogger(__name__)
@@ -45,6 +53,8 @@ def fetch(files: Sequence[RawFile], folder: Path) -> list[Path]:
                     download.rename(whole)
                 _check(file, whole, urls)
                 whole.replace(place)
+                if file.md5 is None:
+                    write_down_checksum(place)
                 new.append(place)
     return new
 
@@ -123,6 +133,9 @@ def _unpack(archive: Path, member: str, place: Path) -> None:
 
 def _check(file: RawFile, path: Path, urls: Sequence[str]) -> None:
     try:
-        FoundFile(file, path).check(read(path))
+        if file.md5 is None:
+            unpack_to_nowhere(path)
+        else:
+            FoundFile(file, path).check(read(path))
     except WrongUse as error:
         raise WrongUse(f"downloaded from {' or '.join(urls)}: {error}") from None

@@ -1,3 +1,4 @@
+import bz2
 import functools
 import gzip
 import hashlib
@@ -16,7 +17,7 @@ from click.testing import CliRunner
 from lppa.node.datasets import load_dataset
 from lppa.node.datasets.catalogue import CATALOGUE
 from lppa.node.datasets.fetch import fetch
-from lppa.node.datasets.files import RawFile, data_folder, read
+from lppa.node.datasets.files import RawFile, check_written_down, data_folder, read
 from lppa.protocol.errors import WrongUse
 from lppa.shell import verbosity
 
@@ -191,3 +192,21 @@ def test_a_packed_file_that_unpacks_beyond_measure_is_not_unpacked(tmp_path, mon
     path.write_bytes(gzip.compress(bytes(1_000_001)))
     with pytest.raises(WrongUse, match="more than 1 MB come out of it"):
         read(path)
+
+
+def test_a_file_without_a_published_checksum_is_kept_to_what_was_fetched_first(tmp_path, server):
+    folder, address, _ = server
+    (folder / "rows.bz2").write_bytes(bz2.compress(b"+1 1:0.5\n"))
+    (place,) = fetch([RawFile("rows", ".bz2", None, (f"{address}/rows.bz2",))], tmp_path / "data")
+    check_written_down(place)
+    place.write_bytes(bz2.compress(b"-1 1:0.5\n"))
+    with pytest.raises(WrongUse, match=r"not what was fetched, by rows.bz2.sha256 beside it"):
+        check_written_down(place)
+
+
+def test_a_download_without_a_checksum_that_is_not_whole_is_refused(tmp_path, server):
+    folder, address, _ = server
+    (folder / "rows.bz2").write_bytes(bz2.compress(b"+1 1:0.5\n" * 1000)[:-8])
+    with pytest.raises(WrongUse, match=r"not a whole \.bz2 file"):
+        fetch([RawFile("rows", ".bz2", None, (f"{address}/rows.bz2",))], tmp_path / "data")
+    assert not list((tmp_path / "data").rglob("rows*"))
