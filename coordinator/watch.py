@@ -10,13 +10,14 @@ import logging
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Protocol
 
 from lppa.coordinator.bootstrap import TICK, Roster
 from lppa.coordinator.figures import Row
 from lppa.coordinator.membership import Membership
 from lppa.coordinator.metrics import Collection, check_metrics, check_totals
+from lppa.coordinator.witness import check_words, statements
 from lppa.protocol.codec import BadMessage
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.messages import (
@@ -89,9 +90,10 @@ class Watch:
         self.failures: dict[int, Failed] = {}
         self.late: dict[int, tuple[int, float, float]] = {}
         self.told_late: set[int] = set()
-        self.heard = time.monotonic()
+        self.began = self.heard = time.monotonic()
         self.spoke: dict[int, float] = {}
         self.failed_at: float | None = None
+        self.told: set[str] = set()
         self.pulsed = 0.0
         self.reached: dict[int, float] = {}
 
@@ -149,10 +151,12 @@ class Watch:
             check_metrics(message)
             if not self.evaluated(message.round) or self.collection.has(node, message.round):
                 raise BadMessage("a report that nobody asked for")
+            check_words(message.values, self.roster.nodes)
             self.listener.metrics(node, message)
             complete = self.collection.add(node, message)
             if complete is not None:
                 self.listener.row(complete)
+                self._hear_witnesses(message.round)
         elif isinstance(message, Done):
             for name in ("seconds", "bytes"):
                 check_totals(message.values.get(name), name)
@@ -218,6 +222,12 @@ class Watch:
         members = self.membership.members - set(self.collection.done)
         return {node: why for node, why in found.items() if node in members}
 
+    def _hear_witnesses(self, round: int) -> None:
+        for line, _ in statements(self.collection.reports[round]):
+            if line not in self.told:
+                self.told.add(line)
+                log.warning("warning: %s", line)
+
     def _look_for_failures(self) -> None:
         dead, now = self._dead(), time.monotonic()
         if self.goes_on:
@@ -231,7 +241,11 @@ class Watch:
         if self.failed_at is None:
             self.failed_at = now
         if now - self.failed_at > GRACE or silent or not self.outstanding - set(dead):
-            raise find_culprit(self.failures, dead, self.rounds, self.outstanding, self.timeout)
+            since = now - self.timeout / 2
+            mute = {n for n in self.outstanding if self.spoke.get(n, self.began) < since}
+            raise find_culprit(
+                self.failures, dead, self.rounds, self.outstanding, self.timeout, mute
+            )
 
     def _go_on_without(self, dead: dict[int, str], now: float) -> None:
         """Takes out of the graph who is dead, has given up, or keeps the others waiting."""
@@ -275,9 +289,14 @@ def find_culprit(
     rounds: dict[int, int],
     outstanding: set[int],
     timeout: float,
+    mute: Set[int] = frozenset(),
 ) -> RunFailed:
-    """Who is at fault, from what is known: its own word first, then its death, then its silence."""
-    own = {n: f for n, f in failures.items() if f.waited_for < 0}
+    """Who is at fault, from what is known: its own word first, then its death, then its silence.
+
+    One node's word about another is not enough to blame it: there must be a second, or that the
+    other is `mute`, which the coordinator has seen for itself.
+    """
+    own = {n: f for n, f in failures.items() if f.waited_for < 0 or f.waited_for not in rounds}
     if own:
         node = min(own, key=lambda n: own[n].round)
         return RunFailed(
@@ -292,11 +311,23 @@ def find_culprit(
             f"node {node} {killed[node]} in round {rounds[node]}", node=node, round=rounds[node]
         )
     # A node that waited in vain may have been waited for in turn; the one that never spoke is it.
-    blamed = Counter(f.waited_for for f in failures.values() if f.waited_for not in failures)
+    accused = Counter(f.waited_for for f in failures.values())
+    blamed = Counter({n: count for n, count in accused.items() if n not in failures})
+    if not blamed:
+        # Or all have stopped, and most of them because of one.
+        blamed = Counter({n: count for n, count in accused.items() if count > 1})
     if blamed:
         node = blamed.most_common(1)[0][0]
         witnesses = [f for f in failures.values() if f.waited_for == node]
         first = min(witnesses, key=lambda f: f.round)
+        if len(witnesses) < 2 and node not in mute:
+            accuser = next(n for n, f in failures.items() if f is first)
+            return RunFailed(
+                f"node {accuser} stopped in round {first.round}, and it alone says that this is "
+                f"because of node {node}: {first.reason}",
+                node=accuser,
+                round=first.round,
+            )
         return RunFailed(
             f"node {node} was lost in round {first.round}: {first.reason}",
             node=node,

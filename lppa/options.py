@@ -6,6 +6,7 @@ Also the layers that a setting comes from. What a command alone takes stands wit
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, fields, replace
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lppa.completion import complete_run, complete_setting
+from lppa.protocol.book import IN_CLEAR, AddressBook
 from lppa.protocol.checks import check_number, default_of, flag, option
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import OWN, PRESETS, Settings, make_settings
@@ -30,6 +32,11 @@ else:
     import tomli as tomllib
 
 
+log = logging.getLogger("lppa.options")
+
+MOST_NODES = 10_000
+MOST_SETTINGS = 1 << 14  # bytes of a file
+
 # Not a setting, since a run by hand has as many as its address book; but checked like one.
 NODES = option(5, "Number of clients.  [default: as --config says, else 5]", kind=int, least=2)
 
@@ -39,6 +46,11 @@ peers_option = click.option(
     type=click.Path(path_type=Path),
     required=True,
     help="The run's address book, written by `lppa peers`.",
+)
+insecure_option = click.option(
+    "--insecure",
+    is_flag=True,
+    help=f"Links over TCP without encryption, for a run without keys; it means that {IN_CLEAR}.",
 )
 name_option = click.option(
     "--name", help="The run's name: its directory is runs/NAME. Instead of --out."
@@ -90,6 +102,12 @@ def key_option(whose: str, file: str) -> Callable[[FC], FC]:
     """--key, the secret key of a process that is started by hand."""
     text = f"{whose} secret key.  [default: keys/{file} beside peers.json]"
     return click.option("--key", type=click.Path(path_type=Path), help=text)
+
+
+def warn_in_clear(book: AddressBook) -> None:
+    """Says in a line what --insecure means, where it means anything."""
+    if book.exposed:
+        log.warning("warning: --insecure: %s", IN_CLEAR)
 
 
 def victim_option(help: str = "Whom to attack: comma-separated ids, or all.") -> Callable[[FC], FC]:
@@ -167,10 +185,28 @@ def brought_code(settings: Settings) -> OwnCode | None:
 
 def chosen_nodes(given: int | None) -> int:
     """How many clients a run has: as -n says, else as --config says, else five."""
-    if given is not None:
-        return given
     nodes: int = click.get_current_context().meta.get("nodes", NODES.default)
+    nodes = nodes if given is None else given
+    check_count(nodes)
     return nodes
+
+
+def check_count(nodes: int) -> None:
+    """Refuses more clients than anybody can have meant, before room is made for them."""
+    if nodes > MOST_NODES:
+        raise WrongUse(f"a run has at most {MOST_NODES:,} nodes")
+
+
+def read_settings_file(path: Path) -> Any:
+    """What a small TOML or JSON file holds; raises OSError, or ValueError that says why not."""
+    if path.stat().st_size > MOST_SETTINGS:
+        # Keys that are nested a hundred thousand deep are read for hours.
+        raise ValueError(f"more than {MOST_SETTINGS:,} bytes are no settings")
+    text = path.read_text(encoding="utf-8")
+    try:
+        return json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply; settings stand side by side") from None
 
 
 def _option(about: Field[Any]) -> Callable[[FC], FC]:
@@ -218,8 +254,7 @@ def read_config(path: Path) -> dict[str, Any]:
     How many clients there are is no setting, and so not among them: `chosen_nodes` knows it.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        content = read_settings_file(path)
     except OSError as error:
         raise WrongUse(f"--config {path} cannot be read: {error.strerror}") from None
     except (ValueError, UnicodeDecodeError) as error:

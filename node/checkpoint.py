@@ -64,7 +64,7 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
     """Writes a checkpoint down, readable by this user alone, and forgets the oldest."""
     raw = to_bytes(checkpoint)
     try:
-        write_atomically(path_of(folder, checkpoint.state), raw, mode=0o600, durably=True)
+        write_atomically(path_of(folder, checkpoint.state), raw, private=True, durably=True)
     except OSError as error:
         raise RunFailed(
             f"the checkpoint of round {checkpoint.state.t} cannot be written to {folder}: "

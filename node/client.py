@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -23,17 +23,19 @@ from lppa.node.device import choose_device
 from lppa.node.join import await_view, introduce, join
 from lppa.node.learner import make_learner
 from lppa.node.log import LogWriter, keep_before, log_path
+from lppa.node.policy import Policy, run_folder
 from lppa.node.record import FolderLock
 from lppa.node.rules import Rule, find_rule
 from lppa.node.training import Report, Task, Training, noise_due
 from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
+from lppa.protocol.fingerprint import plan_fingerprint
 from lppa.protocol.links import Neighbourhood, Stopped, Tap, ViewEnds
 from lppa.protocol.messages import Failed, Late, Noise, Plan, Seed
 from lppa.protocol.network import NetworkLinks
 from lppa.protocol.outgoing import Reports
-from lppa.protocol.settings import OWN, Settings, make_settings
+from lppa.protocol.settings import OWN, Settings
 from lppa.protocol.sockets import FAREWELL, Inbox, Wire
 from lppa.protocol.view import View, read_view
 
@@ -50,7 +52,7 @@ class Means:
     from its checkpoints in `out`. `problem` is what it learns where the run has a problem of its
     own: code never comes from the coordinator. `at_round` is called between rounds, `check`
     also while it waits: it may raise. A node that has not heard of the coordinator for
-    `orphan_timeout` seconds ends; without one it does not.
+    `orphan_timeout` seconds ends; without one it does not. `policy` is what it insists on.
     """
 
     out: Path | None = None
@@ -61,6 +63,7 @@ class Means:
     problem: Problem | None = None
     at_round: Callable[[int], None] | None = None
     check: Callable[[], None] | None = None
+    policy: Policy = field(default_factory=Policy)
     orphan_timeout: float | None = None
 
 
@@ -82,19 +85,19 @@ def run_node(book: AddressBook, me: int, secret: str | None, means: Means) -> Pa
         plan = join(wire, coordinator, means.timeout, hello)
         report = Reports(coordinator, book.run, me, hello)
         with last_words(report), reported_failures(report) as at:
-            run_folder = means.out or Path("runs") / plan.name
+            folder_of_run = run_folder(means.out, plan.name)
             if lock.held is None:
-                lock = FolderLock(own_folder(run_folder, me))
+                lock = FolderLock(own_folder(folder_of_run, me))
             task = make_task(plan, me, lock, means, report, at)
             since = find_checkpoint(found, plan)
             training = Training(task, since)
             try:
-                log_file = log_path(run_folder, me) if means.record else None
+                log_file = log_path(folder_of_run, me) if means.record else None
                 with recorder(log_file, book.run, me, plan, since) as tap:
                     Seat(wire, inbox, report, plan, training, tap, means).stay()
             finally:
                 training.close()
-        return run_folder
+        return folder_of_run
     finally:
         wire.close(FAREWELL)
         lock.free()
@@ -137,15 +140,16 @@ class Seat:
     def stay(self) -> None:
         """Trains to the end, through all changes of the graph, and keeps the results."""
         task = self.training.task
-        view, fingerprint = read_view(self.plan.view), self.plan.greeting
+        plan = self.plan
         last = task.settings.rounds + task.settings.finish
         while True:
+            view = read_view(plan.view)
             links = self._links(view)
             self.reports.running = (view.epoch, self.training.round)
             try:
                 # Where a view begins at the end, everybody keeps what it has.
                 if view.first_round < last:
-                    links.handshake(fingerprint)
+                    links.handshake(plan_fingerprint(plan))
                     self.training.run(links, view)
                     links.settle()
                 self.training.finish()
@@ -157,7 +161,7 @@ class Seat:
                 given = await_view(
                     self.wire, self.reports, end.epoch, self.training.done, task.settings.timeout
                 )
-                view, fingerprint = read_view(given.view), given.fingerprint
+                plan = replace(plan, view=given.view, greeting=given.fingerprint)
 
     def _links(self, view: View) -> NetworkLinks:
         task, me = self.training.task, self.wire.me
@@ -195,7 +199,7 @@ def make_task(
 ) -> Task:
     """What a plan asks of this node; what it cannot do is refused."""
     data_dir = None if means.data_dir is None else str(means.data_dir)
-    settings = make_settings(plan.settings, {"data_dir": data_dir})
+    settings = means.policy.settings(plan, {"data_dir": data_dir})
     device = torch.device(choose_device(settings.device, me, torch.cuda.device_count()))
     rule = find_rule(settings.rule)
     if settings.dataset.startswith(OWN) and means.problem is None:

@@ -34,6 +34,7 @@ class Evaluation:
         self.learner = learner
         self.inject = inject
         self.links = neighbours.links
+        self.scrutiny = neighbours.scrutiny
         self.clock = neighbours.clock
         self.sketch = sketch
 
@@ -58,6 +59,7 @@ class Evaluation:
         values["bytes"] = {"noise": 0, "state": 0, **self.links.sent}
         values["dropped"] = dict(self.links.dropped)
         values["memory"] = proportional_bytes()
+        values |= self.scrutiny.about()
         return Metrics(now.t, values, theta, told)
 
 

@@ -16,6 +16,7 @@ import msgpack
 
 from lppa.protocol.codec import BadMessage, decode, encode
 from lppa.protocol.errors import WrongUse
+from lppa.protocol.files import make_private, open_privately
 from lppa.protocol.messages import Message, Noise, Plan, Seed
 
 COUNT, LENGTH = struct.Struct("<I"), struct.Struct("<Q")
@@ -42,8 +43,8 @@ class LogWriter:
     """
 
     def __init__(self, path: Path, run: str, me: int, plan: Plan | None = None) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.file = path.open("ab" if plan is None else "xb")
+        make_private(path.parent)
+        self.file = open_privately(path, "ab" if plan is None else "xb")
         self.run = run
         self.me = me
         self._last: Message | None = None
@@ -99,12 +100,25 @@ def read_log(path: Path) -> Iterator[Entry]:
     place = 0
     while (record := _record(whole, place)) is not None:
         frames, place = record
-        about = msgpack.unpackb(frames[0])
         try:
-            envelope = decode(frames[1:], about["run"])
+            entry = _entry(frames)
         except BadMessage as reason:
-            raise WrongUse(f"attack log {path} is damaged at byte {place}: {reason}") from None
-        yield Entry(about["direction"], about["peer"], envelope.message)
+            raise WrongUse(
+                f"attack log {path} is damaged before byte {place} ({reason}): record it again"
+            ) from None
+        yield entry
+
+
+def _entry(frames: list[memoryview]) -> Entry:
+    """What a record holds; raises BadMessage if that is not what a writer leaves."""
+    try:
+        about = msgpack.unpackb(frames[0])
+        direction, peer, run = (about[name] for name in ("direction", "peer", "run"))
+    except (IndexError, KeyError, TypeError, ValueError, msgpack.UnpackException):
+        raise BadMessage("a record that says nothing about itself") from None
+    if direction not in ("in", "out") or type(peer) is not int or not isinstance(run, str):
+        raise BadMessage("a record that says nonsense about itself")
+    return Entry(direction, peer, decode(frames[1:], run).message)
 
 
 def _record(whole: memoryview, place: int) -> tuple[list[memoryview], int] | None:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lppa.node.robust import Scrutiny
 from lppa.node.stopwatch import Stopwatch
 from lppa.protocol.codec import all_finite
 from lppa.protocol.errors import RunFailed
@@ -23,7 +24,12 @@ class Neighbours:
     """The in- and out-neighbours of client `me`, and its row of W over the former and itself."""
 
     def __init__(
-        self, links: Links, row: Mapping[int, float], device: torch.device, clock: Stopwatch
+        self,
+        links: Links,
+        row: Mapping[int, float],
+        device: torch.device,
+        clock: Stopwatch,
+        scrutiny: Scrutiny | None = None,
     ) -> None:
         self.links = links
         self.me = links.around.me
@@ -33,6 +39,7 @@ class Neighbours:
         self.outputs = links.around.outputs
         self.device = device
         self.clock = clock
+        self.scrutiny = scrutiny or Scrutiny(self.me, lambda t: False)
         self._looked: dict[int, dict[str, np.ndarray]] = {}
 
     def look(self, t: int, senders: Sequence[int]) -> list[Tensor]:
@@ -50,28 +57,53 @@ class Neighbours:
             arrays = {name: to_wire(vector) for name, vector in vectors.items()}
             message = State(self.epoch, t, arrays)
             self._check_finite(message)
+            self.scrutiny.begin(vectors)
             for receiver in self.outputs:
                 self.links.send(message, receiver)
+        states = self._states(t, vectors)
+        if self.scrutiny.clip:
+            # How long a vector may be is known when all are here.
+            whole = list(states)
+            yield from ((w, self.scrutiny.bounded(j, state)) for j, w, state in whole)
+        else:
+            yield from ((weight, state) for _, weight, state in states)
+
+    def _states(
+        self, t: int, vectors: Mapping[str, Tensor]
+    ) -> Iterator[tuple[int, float, Mapping[str, Tensor]]]:
+        """All senders of a round with their weights and vectors, one's own included, in order."""
         for sender, weight in self.row.items():
             if sender == self.me:
-                yield weight, vectors
+                yield sender, weight, vectors
                 continue
             with self.clock("exchange"):
                 arrived = self._looked.pop(sender, None)
                 if arrived is None:
                     arrived = self.links.receive(State, t, sender).vectors
+                self.scrutiny.see(t, sender, arrived)
                 state = {name: from_wire(arrived[name], self.device) for name in vectors}
-            yield weight, state
+            yield sender, weight, state
+        self.scrutiny.judge(t)
 
     def _check_finite(self, message: State) -> None:
         """A receiver would drop such a message; better to say here what has happened."""
         for name, array in message.vectors.items():
-            if not all_finite(array):
+            if all_finite(array):
+                continue
+            for sender, why in self.scrutiny.suspects.items():
+                # All that came in was finite; but after the first that was far beyond the rest,
+                # nothing that is made of it tells whose it is.
                 raise RunFailed(
-                    f"training diverged: {name} of node {self.me} is no longer finite; "
-                    "try a smaller --lr or --beta",
+                    f"{name} of node {self.me} is no longer finite, because of what node {sender} "
+                    f"sent: {why}",
+                    node=sender,
                     round=message.round,
                 )
+            raise RunFailed(
+                f"training diverged: {name} of node {self.me} is no longer finite; "
+                "try a smaller --lr or --beta",
+                round=message.round,
+            )
 
     def exchange_noise(self, t: int, sent: dict[int, Tensor]) -> list[Tensor]:
         """Sends δ_li to every out-neighbour l; returns the δ_ij in sender order."""

@@ -1,6 +1,7 @@
 """What a node keeps on its own disk: log, metrics, final model and final state.
 
-Written whether or not a coordinator listens; sending things is not done here.
+Only its owner can read it. Written whether or not a coordinator listens; sending things is not done
+here.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor
 
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.files import keep_lines, write_atomically
+from lppa.protocol.files import keep_lines, make_private, open_privately, write_atomically
 
 
 class FolderLock:
@@ -33,7 +34,7 @@ class FolderLock:
         """Takes the lock, once; waits a while for another process to end."""
         if self.held is not None:
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_private(self.folder)
         held, deadline = os.open(self.folder, os.O_RDONLY), time.monotonic() + patience
         while True:
             try:
@@ -71,14 +72,15 @@ class Record:
                 f"{folder} has the results of a run already; choose another --out, "
                 "or go on with it: --resume"
             )
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         self.folder = folder
-        self.handler = logging.FileHandler(folder / "node.log", mode="a", encoding="utf-8")
+        self.log_file = open_privately(folder / "node.log", "a")
+        self.handler = logging.StreamHandler(self.log_file)
         if goes_on is not None:
             round, steps = goes_on
             keep_lines(metrics, lambda number, line: json.loads(line)["round"] <= round)
             keep_lines(folder / "batches.jsonl", lambda number, line: number < steps)
-        self.metrics_file = metrics.open("a", encoding="utf-8")
+        self.metrics_file = open_privately(metrics, "a")
         self.handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         logging.getLogger("lppa").addHandler(self.handler)
 
@@ -89,17 +91,18 @@ class Record:
 
     def batch(self, rows: np.ndarray) -> None:
         """The rows of the training set that a gradient was taken on, one line for each gradient."""
-        with (self.folder / "batches.jsonl").open("a", encoding="utf-8") as file:
+        with open_privately(self.folder / "batches.jsonl", "a") as file:
             file.write(json.dumps(rows.tolist()) + "\n")
 
     def tensors(self, name: str, tensors: dict[str, Tensor]) -> None:
         """A file that `torch.load(..., weights_only=True)` reads."""
         buffer = io.BytesIO()
         torch.save({key: tensor.cpu() for key, tensor in tensors.items()}, buffer)
-        write_atomically(self.folder / name, buffer.getvalue())
+        write_atomically(self.folder / name, buffer.getvalue(), private=True)
 
     def close(self) -> None:
         """Lets go of the files."""
         logging.getLogger("lppa").removeHandler(self.handler)
         self.handler.close()
+        self.log_file.close()
         self.metrics_file.close()

@@ -30,6 +30,7 @@ from lppa.node.learner import DataLearner, Learner
 from lppa.node.neighbours import Neighbours
 from lppa.node.noise import Injection, NoiseSource, make_noise, own
 from lppa.node.record import FolderLock, Record
+from lppa.node.robust import Scrutiny
 from lppa.node.rules import Rule
 from lppa.node.sketch import Sketch
 from lppa.node.state import ClientState, Newcomer, NoiseSecrets
@@ -104,7 +105,9 @@ class Training:
         task, me, record = self.task, links.around.me, self._open()
         settings, learner = task.settings, task.learner
         links.sent.update(self.sent)
-        neighbours = Neighbours(links, view.places[me].row(me), task.device, self.clock)
+        scrutiny = Scrutiny(me, lambda t: settings.evaluated(t + 1), settings.robust == "clip")
+        row = view.places[me].row(me)
+        neighbours = Neighbours(links, row, task.device, self.clock, scrutiny)
         log.info("node %d: %d parameters on %s", me, learner.size, task.device)
         if settings.seed is not None and task.rule.noise != "none":
             log.warning("the noise is predictable: it is drawn from --seed %d", settings.seed)

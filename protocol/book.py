@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import os
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.files import write_atomically
+from lppa.protocol.files import open_privately, write_atomically
 
 KEY_LENGTH = 40  # a CURVE key in Z85
+NO_KEY = ""  # of every process where links are in clear
 KEY = rf"[0-9a-zA-Z.\-:+=^!/*?&<>()\[\]{{}}@%$#]{{{KEY_LENGTH}}}"
 COORDINATOR_NAME = "coordinator"
+# What links in clear mean, for those who ask for them.
+IN_CLEAR = (
+    "links are not encrypted: whoever reaches these ports, any user of this machine too, can read "
+    "θ, γ and noise, change them, and take part"
+)
 
 
 @dataclass(frozen=True)
 class Peer:
-    """Where one process listens, and its public key."""
+    """Where one process listens, and its public key, NO_KEY in a run in clear."""
 
     endpoint: str
     public_key: str
@@ -32,19 +37,25 @@ class Peer:
 
 @dataclass(frozen=True)
 class AddressBook:
-    """One run's coordinator and nodes; the position in `nodes` is the node's id."""
+    """One run's coordinator and nodes; the position in `nodes` is the node's id.
+
+    Either all of them have keys, or none has.
+    """
 
     run: str
     coordinator: Peer
     nodes: tuple[Peer, ...]
-    secure: bool = False
 
     @property
     def encrypted(self) -> bool:
-        """Whether links use CURVE: when asked for, and whenever an endpoint is not on this host."""
-        return self.secure or not all(
-            is_local(peer.endpoint) for peer in (self.coordinator, *self.nodes)
-        )
+        """Whether links use CURVE: wherever there are keys."""
+        return self.coordinator.public_key != NO_KEY
+
+    @property
+    def exposed(self) -> bool:
+        """Whether others than this user can reach links in clear: any user can use a TCP port."""
+        peers = (self.coordinator, *self.nodes)
+        return not self.encrypted and any(p.endpoint.startswith("tcp://") for p in peers)
 
     def node(self, node: int) -> Peer:
         """The entry of one node; an id that is not in the book is wrong use."""
@@ -94,7 +105,6 @@ def book_content(book: AddressBook) -> dict[str, Any]:
     """What stands in peers.json; raises WrongUse rather than give out a book that is none."""
     content = {
         "run": book.run,
-        "secure": book.secure,
         "coordinator": asdict(book.coordinator),
         "nodes": [{"id": i, **asdict(peer)} for i, peer in enumerate(book.nodes)],
     }
@@ -108,8 +118,8 @@ def write_book(book: AddressBook, path: Path) -> None:
     write_atomically(path, json.dumps(content, indent=2) + "\n")
 
 
-def read_book(path: Path) -> AddressBook:
-    """Reads and checks peers.json."""
+def read_book(path: Path, insecure: bool = False) -> AddressBook:
+    """Reads and checks peers.json; one with TCP in clear is taken only if that was asked for."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -119,19 +129,23 @@ def read_book(path: Path) -> AddressBook:
     except (ValueError, RecursionError) as error:
         raise WrongUse(f"{path} is not JSON that can be read: {error}") from None
     try:
-        return _book(content)
+        book = _book(content)
     except WrongUse as error:
         raise WrongUse(f"{path}: {error}") from None
+    if book.exposed and not insecure:
+        raise WrongUse(
+            f"{path} has TCP endpoints and no keys: make one with keys by `lppa peers`, or say "
+            f"--insecure, which means that {IN_CLEAR}"
+        )
+    return book
 
 
 def _book(content: Any) -> AddressBook:
     if not isinstance(content, dict):
         raise WrongUse("it must be an object with run, coordinator and nodes")
-    run, secure, nodes = content.get("run"), content.get("secure", False), content.get("nodes")
+    run, nodes = content.get("run"), content.get("nodes")
     if not isinstance(run, str) or not run or len(run) > 80:
         raise WrongUse("`run` must be a text of 1 to 80 characters")
-    if not isinstance(secure, bool):
-        raise WrongUse("`secure` must be true or false")
     if not isinstance(nodes, list) or len(nodes) < 2:
         raise WrongUse("`nodes` must be a list of at least 2 nodes")
     by_id: dict[int, Peer] = {}
@@ -148,16 +162,17 @@ def _book(content: Any) -> AddressBook:
         run,
         _peer(content.get("coordinator"), COORDINATOR_NAME),
         tuple(by_id[i] for i in sorted(by_id)),
-        secure,
     )
     _check_distinct(book)
+    if len({peer.public_key == NO_KEY for peer in (book.coordinator, *book.nodes)}) > 1:
+        raise WrongUse("some have a public_key and some have none: all need one")
     return book
 
 
 def _peer(entry: Any, name: str) -> Peer:
     if not isinstance(entry, dict):
         raise WrongUse(f"{name} has no entry")
-    endpoint, key = entry.get("endpoint"), entry.get("public_key")
+    endpoint, key = entry.get("endpoint"), entry.get("public_key", NO_KEY)
     if not isinstance(endpoint, str) or not is_endpoint(endpoint):
         raise WrongUse(f"{name}: endpoint {endpoint!r} is not like tcp://HOST:PORT or ipc://PATH")
     if endpoint.startswith("tcp://"):
@@ -166,7 +181,7 @@ def _peer(entry: Any, name: str) -> Peer:
         lowest = 1 if name == COORDINATOR_NAME else 0
         if not lowest <= int(endpoint.rpartition(":")[2]) <= 65535:
             raise WrongUse(f"{name}: endpoint {endpoint!r} has no such port")
-    if not isinstance(key, str) or not re.fullmatch(KEY, key):
+    if not isinstance(key, str) or (key != NO_KEY and not re.fullmatch(KEY, key)):
         raise WrongUse(f"{name}: public_key must be a CURVE key of {KEY_LENGTH} characters")
     return Peer(endpoint, key)
 
@@ -178,7 +193,7 @@ def _check_distinct(book: AddressBook) -> None:
     named += [(f"node {i}", peer) for i, peer in enumerate(book.nodes)]
     for name, peer in named:
         for what in (peer.endpoint, peer.public_key):
-            if what == peer.endpoint and is_any_port(what):
+            if what == NO_KEY or (what == peer.endpoint and is_any_port(what)):
                 continue
             if what in seen:
                 raise WrongUse(f"{seen[what]} and {name} have the same address or key: {what}")
@@ -194,8 +209,7 @@ def write_key(path: Path, secret: str) -> None:
     """Writes a secret key that only its owner can read."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
+    with open_privately(path, "x") as file:
         file.write(secret + "\n")
 
 

@@ -15,6 +15,8 @@ from typing import Any
 
 from lppa.protocol.errors import WrongUse
 
+MOST_SHOWN = 80  # characters of a value that is wrong
+
 
 def option(
     default: Any,
@@ -61,14 +63,16 @@ def checked(about: Field[Any], value: Any) -> Any:
         return check_number(name, value, rules)
     if rules["kind"] is bool:
         if not isinstance(value, bool):
-            raise WrongUse(f"{name} must be true or false, not {value!r}")
+            raise WrongUse(f"{name} must be true or false, not {shortened(value)}")
         return value
     if not isinstance(value, str) or not value:
-        raise WrongUse(f"{name} must be a text, not {value!r}")
+        raise WrongUse(f"{name} must be a text, not {shortened(value)}")
     if rules["choices"] and value not in rules["choices"]:
-        raise WrongUse(f"{name} must be one of {', '.join(rules['choices'])}, not {value!r}")
+        raise WrongUse(
+            f"{name} must be one of {', '.join(rules['choices'])}, not {shortened(value)}"
+        )
     if rules["pattern"] and not re.fullmatch(rules["pattern"], value):
-        raise WrongUse(f"{name} must be {rules['allowed']}, not {value!r}")
+        raise WrongUse(f"{name} must be {rules['allowed']}, not {shortened(value)}")
     return value
 
 
@@ -86,14 +90,16 @@ def check_number(name: str, value: Any, rules: Mapping[str, Any]) -> int | float
         what += f" and at most {kind(most)}" if kind is int else f" and at most {most:.10g}"
     if rules["words"]:
         what += f" or {' or '.join(rules['words'])}"
-    refusal = WrongUse(f"{name} must be {what}, not {value!r}")
+    refusal = WrongUse(f"{name} must be {what}, not {shortened(value)}")
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise refusal
     try:
         number: int | float = kind(value)
+        # A whole number of hundreds of digits is finite, but none that can be reckoned with.
+        sound = math.isfinite(float(number)) and (kind is not int or float(number) == float(value))
     except (ValueError, OverflowError):
         raise refusal from None
-    if not math.isfinite(number) or (kind is int and float(number) != float(value)):
+    if not sound:
         raise refusal
     if (least is not None and number < least) or (above is not None and number <= above):
         raise refusal
@@ -109,6 +115,12 @@ def check_ids(ids: Iterable[int], nodes: int, what: str = "run") -> None:
             raise WrongUse(
                 f"there is no node {node} in a {what} of {nodes}: ids are 0 to {nodes - 1}"
             )
+
+
+def shortened(value: Any) -> str:
+    """A value as it was given, as far as it is worth reading."""
+    shown = value if isinstance(value, str) else repr(value)
+    return repr(value) if len(shown) <= MOST_SHOWN else f"{shown[:MOST_SHOWN]!r} and so on"
 
 
 def default_of(about: Field[Any]) -> Any:

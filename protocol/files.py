@@ -1,4 +1,7 @@
-"""Files that are there whole or not at all; what stands in them is the caller's matter."""
+"""Files that are there whole or not at all, and files and folders for their owner's eyes alone.
+
+What stands in them is the caller's matter.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,14 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO, Any
+
+OWNER_ALONE = 0o600
+EVERYBODY = 0o644
 
 
 def write_atomically(
-    path: Path, content: str | bytes, mode: int = 0o644, durably: bool = False
+    path: Path, content: str | bytes, private: bool = False, durably: bool = False
 ) -> None:
     """Writes a file so that it is there whole or not at all; `durably` also after a power cut."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -21,11 +28,30 @@ def write_atomically(
             if durably:
                 file.flush()
                 os.fsync(file.fileno())
-        Path(temporary).chmod(mode)
+        Path(temporary).chmod(OWNER_ALONE if private else EVERYBODY)
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def open_privately(path: Path, mode: str) -> IO[Any]:
+    """Opens a file to write to; if it is a new one, only its owner can read it."""
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags, OWNER_ALONE)
+
+    return open(path, mode, encoding=None if "b" in mode else "utf-8", opener=opener)
+
+
+def make_private(folder: Path) -> None:
+    """Makes a folder, and what is missing above it, that only their owner can enter.
+
+    A folder that is there stays as it is: it may hold more than ours.
+    """
+    if not folder.parent.exists():
+        make_private(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def keep_lines(path: Path, wanted: Callable[[int, str], bool]) -> None:
@@ -36,4 +62,5 @@ def keep_lines(path: Path, wanted: Callable[[int, str], bool]) -> None:
     whole = [line for line in lines if line.endswith("\n")]
     kept = [line for number, line in enumerate(whole) if wanted(number, line)]
     if kept != lines:
-        write_atomically(path, "".join(kept))
+        private = path.stat().st_mode & 0o077 == 0
+        write_atomically(path, "".join(kept), private)

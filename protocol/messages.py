@@ -51,7 +51,8 @@ class Plan:
     checkpoint to go on from, as (epoch, round), empty for a start from the beginning.
     `run_seed` is what splits, starts and batches are drawn from; whether noise can be repeated is
     a setting. `fingerprint` is one hash over the whole plan of all nodes, `greeting` one over that
-    and the view; neighbours compare it.
+    and the view; what neighbours compare is `fingerprint.plan_fingerprint`, which does not rely on
+    either.
     """
 
     name: str

@@ -158,6 +158,12 @@ class Settings:
         kind=float,
         above=0.0,
     )
+    robust: str = option(
+        "off",
+        "clip: bound what a neighbour sends to ten times the length that is usual among them. What "
+        "is cut off no longer cancels.",
+        choices=("off", "clip"),
+    )
     # -- the network
     topology: str = option(
         "full",
@@ -236,13 +242,13 @@ class Settings:
         """β as a number: a run has one, whoever chose it."""
         return float(self.beta)
 
-    def evaluated(self, t: int) -> bool:
-        """Whether models are evaluated after t rounds: every so many, and always at the end."""
-        return t % self.eval_every == 0 or t in (self.rounds, self.rounds + self.finish)
-
     def noisy(self, t: int) -> bool:
         """Whether noise is due before the states of round t are sent."""
         return noise_due(self.noise_every, t)
+
+    def evaluated(self, t: int) -> bool:
+        """Whether models are tested after t rounds: every so many, and always at the end."""
+        return t % self.eval_every == 0 or t in (self.rounds, self.rounds + self.finish)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain values, for JSON and for the plan message."""

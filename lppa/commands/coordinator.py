@@ -8,6 +8,7 @@ import click
 
 from lppa.commands.run import finish
 from lppa.options import (
+    insecure_option,
     json_option,
     key_option,
     name_option,
@@ -17,11 +18,13 @@ from lppa.options import (
     run_out_option,
     settings_options,
     tensorboard_option,
+    warn_in_clear,
 )
 from lppa.protocol.book import key_file, read_book, read_key
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
 from lppa.running.display import choose_display
+from lppa.running.limits import check_open_files
 from lppa.running.naming import find_run, new_folder
 from lppa.running.past import read_past
 from lppa.running.prepare import make_blueprint
@@ -35,6 +38,7 @@ from lppa.shell import is_quiet, show_errors, verbosity
 )
 @peers_option
 @key_option("The coordinator's", "coordinator.key")
+@insecure_option
 @run_out_option
 @name_option
 @resume_option
@@ -46,6 +50,7 @@ from lppa.shell import is_quiet, show_errors, verbosity
 def main(
     peers: Path,
     key: Path | None,
+    insecure: bool,
     out: Path | None,
     name: str | None,
     resume: str | None,
@@ -57,7 +62,9 @@ def main(
 
     Training does not need the coordinator: if it dies, the nodes finish all the same.
     """
-    book = read_book(peers)
+    book = read_book(peers, insecure)
+    warn_in_clear(book)
+    check_open_files(len(book.nodes), book.encrypted)
     secret = read_key(key or key_file(peers.parent, -1)) if book.encrypted else None
     if resume is None:
         past, folder = None, new_folder(out, name, settings)

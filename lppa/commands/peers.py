@@ -9,8 +9,9 @@ from pathlib import Path
 
 import click
 
-from lppa.options import json_option, out_option
+from lppa.options import check_count, insecure_option, json_option, out_option, warn_in_clear
 from lppa.protocol.book import (
+    NO_KEY,
     AddressBook,
     Peer,
     book_content,
@@ -44,7 +45,7 @@ FIRST_PORT = 5700
     help="The coordinator's port; nodes get the next ones.  "
     f"[default: free ones on this machine, {FIRST_PORT} and on for others]",
 )
-@click.option("--secure", is_flag=True, help="Encrypt links on this machine too.")
+@insecure_option
 @out_option("Folder for peers.json and keys/.  [default: here]", default=Path())
 @json_option("Print peers.json on standard output too.")
 @verbosity
@@ -54,13 +55,14 @@ def peers(
     hosts: tuple[str, ...],
     coordinator_host: str | None,
     port: int | None,
-    secure: bool,
+    insecure: bool,
     out: Path,
     as_json: bool,
 ) -> None:
     """Write peers.json, and one secret key file per process, for NODES nodes."""
     if nodes < 2:
         raise WrongUse("a run needs at least 2 nodes")
+    check_count(nodes)
     if out.exists() and not out.is_dir():
         raise WrongUse(f"--out {out} is a file, not a folder")
     if (out / "peers.json").exists():
@@ -69,20 +71,21 @@ def peers(
         raise WrongUse(f"--host was given {len(hosts)} times; give it once, or {nodes} times")
     where = list(hosts or ("127.0.0.1",)) * (1 if len(hosts) == nodes else nodes)
     where.append(coordinator_host or where[0])
-    keys = [new_keys() for _ in where]
-    endpoints = make_endpoints(where, port)
-    entries = [Peer(e, k.public) for e, k in zip(endpoints, keys, strict=True)]
-    book = AddressBook(f"run-{secrets.token_hex(4)}", entries[-1], tuple(entries[:-1]), secure)
+    keys = [] if insecure else [new_keys() for _ in where]
+    public = [key.public for key in keys] or [NO_KEY] * len(where)
+    entries = [Peer(e, k) for e, k in zip(make_endpoints(where, port), public, strict=True)]
+    book = AddressBook(f"run-{secrets.token_hex(4)}", entries[-1], tuple(entries[:-1]))
     try:
         content = book_content(book)
     except WrongUse as error:
         raise WrongUse(f"with this --host the address book would be wrong: {error}") from None
     write_files(out, book, [key.secret for key in keys])
+    warn_in_clear(book)
     if as_json:
         click.echo(json.dumps(content, indent=2))
         return
-    links = "encrypted" if book.encrypted else "not encrypted (this machine only)"
-    click.echo(f"{out / 'peers.json'}: {nodes} nodes, links {links}; secret keys in {out / 'keys'}")
+    links = "encrypted; secret keys in " + str(out / "keys") if keys else "in clear, without keys"
+    click.echo(f"{out / 'peers.json'}: {nodes} nodes, links {links}")
 
 
 def write_files(out: Path, book: AddressBook, secret_keys: list[str]) -> None:

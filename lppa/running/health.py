@@ -14,6 +14,7 @@ import numpy as np
 
 from lppa.coordinator.figures import Row
 from lppa.coordinator.metrics import Collection, rounding_bound
+from lppa.coordinator.witness import statements
 from lppa.models.rules import facts_of
 from lppa.protocol.messages import Metrics
 from lppa.protocol.settings import Settings
@@ -51,6 +52,7 @@ def examine(collection: Collection, settings: Settings, steps: int) -> list[Find
         *_dead(last),
         *_strange_gradients(collection),
         *_strange_models(last),
+        *_statements(collection),
     ]
 
 
@@ -162,6 +164,14 @@ def _strange_models(last: Sequence[Metrics]) -> list[Finding]:
     middle = np.median(theta, axis=0)
     distances = np.linalg.norm(theta - middle, axis=1).tolist()
     return _far_from_all("model is", distances, APART * float(np.linalg.norm(middle)))
+
+
+def _statements(collection: Collection) -> list[Finding]:
+    """What clients said about each other, once each; one witness alone makes no illness."""
+    said: dict[str, bool] = {}
+    for round in sorted(collection.reports):
+        said |= dict(statements(collection.reports[round]))
+    return [Finding(text, ill) for text, ill in said.items()]
 
 
 def _far_from_all(what: str, values: Sequence[float], least: float = 0.0) -> list[Finding]:

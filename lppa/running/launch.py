@@ -23,6 +23,7 @@ from typing import Any
 
 from lppa.protocol.book import AddressBook
 from lppa.protocol.errors import LppaError, RunFailed
+from lppa.protocol.files import make_private, open_privately
 from lppa.running.chaos import Chaos, trouble_of
 from lppa.running.launcher import GRACE
 from lppa.running.signals import postponed
@@ -180,14 +181,15 @@ def node_process(book: AddressBook, node: int, secret: str | None, given: Given)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     output = output_file(given.folder, node)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with output.open("wb") as file:
+    make_private(output.parent)
+    with open_privately(output, "wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     logging.getLogger("lppa").setLevel(logging.INFO)
     # Imported late: only the child is a node.
     from lppa.node.blame import blame
     from lppa.node.client import Means, run_node
+    from lppa.node.policy import Policy
     from lppa.own_code import unpack
 
     try:
@@ -199,6 +201,8 @@ def node_process(book: AddressBook, node: int, secret: str | None, given: Given)
             problem=None if given.code is None else unpack(given.code.read_bytes()).made,
             at_round=trouble_of(given.chaos, node),
             check=end_with(os.getppid()),
+            # One person starts all of them: what the plan says is what that person has said.
+            policy=Policy(allow_reveal_batches=True, trusts_folders=True),
         )
         run_node(book, node, secret, means)
     except Exception as error:

@@ -20,7 +20,7 @@ from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.views import first_view, make_view
 from lppa.coordinator.watch import Watch
 from lppa.own_code import OwnCode
-from lppa.protocol.book import AddressBook, Peer
+from lppa.protocol.book import NO_KEY, AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.messages import Hello, Plan
@@ -30,6 +30,7 @@ from lppa.running.chaos import Chaos
 from lppa.running.facts import Facts, look
 from lppa.running.launch import Given, LocalNodes, warm_up
 from lppa.running.launcher import GRACE, Launcher
+from lppa.running.limits import check_open_files, check_temporary_folder
 from lppa.running.listener import Listener
 from lppa.running.past import Past, kept_collection
 from lppa.running.prepare import choose_noise
@@ -227,6 +228,8 @@ def run_local(
     the problem or the rule that the run brings itself, `chaos` what is to go wrong in it. A run
     with a past goes on where it was.
     """
+    check_temporary_folder()
+    check_open_files(blueprint.nodes, secure)
     warm_up()
     settings, problem = blueprint.settings, None if code is None else code.made
     facts = look(settings, blueprint.nodes, blueprint.run_seed, problem)
@@ -258,9 +261,14 @@ def run_local(
             shutil.rmtree(private, ignore_errors=True)
 
 
-def local_book(nodes: int, private: Path, secure: bool) -> tuple[AddressBook, list[str]]:
-    """An address book of sockets in a folder, and the secret keys, the coordinator's last."""
-    keys = [new_keys() for _ in range(nodes + 1)]
-    peers = [Peer(f"ipc://{private}/{i}", key.public) for i, key in enumerate(keys)]
-    book = AddressBook(secrets.token_hex(8), peers[-1], tuple(peers[:-1]), secure)
-    return book, [key.secret for key in keys]
+def local_book(nodes: int, private: Path, secure: bool) -> tuple[AddressBook, list[str | None]]:
+    """An address book of sockets in a folder, and the secret keys, the coordinator's last.
+
+    Only this user can reach them, so that they may be without keys.
+    """
+    keys = [new_keys() if secure else None for _ in range(nodes + 1)]
+    peers = [
+        Peer(f"ipc://{private}/{i}", key.public if key else NO_KEY) for i, key in enumerate(keys)
+    ]
+    book = AddressBook(secrets.token_hex(8), peers[-1], tuple(peers[:-1]))
+    return book, [key.secret if key else None for key in keys]

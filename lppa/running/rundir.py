@@ -23,7 +23,7 @@ from lppa.coordinator.figures import Row, Summary
 from lppa.coordinator.membership import Event
 from lppa.coordinator.plan import Blueprint
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.files import keep_lines, write_atomically
+from lppa.protocol.files import keep_lines, make_private, write_atomically
 from lppa.protocol.messages import Metrics
 from lppa.protocol.settings import Settings
 from lppa.running.listener import Listener
@@ -68,10 +68,12 @@ class RunDirectory(Listener):
     def _make(self, blueprint: Blueprint) -> None:
         folder = self.folder
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private(folder)
             # Made by one run only, even if several found the folder free.
             with (folder / "config.json").open("x", encoding="utf-8") as file:
                 json.dump(config_record(blueprint), file, indent=2)
+            # What it holds is the run's alone, also if the folder itself was there before.
+            folder.chmod(0o700)
         except FileExistsError:
             raise WrongUse(f"{folder} exists already; choose another --out") from None
         except OSError as error:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lppa.models.rules import facts_of
-from lppa.options import NODES, absolute_paths
+from lppa.options import NODES, absolute_paths, read_settings_file
 from lppa.protocol.checks import check_number
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings, make_settings
@@ -24,9 +24,9 @@ from lppa.reproduce.experiments import NOISE_SETTINGS
 from lppa.running.prepare import make_blueprint
 
 if sys.version_info >= (3, 11):
-    import tomllib
+    pass
 else:
-    import tomli as tomllib
+    pass
 
 KNOWN = ("nodes", "seeds", "base", "grid")
 ELSEWHERE = {"nodes": "nodes", "seed": "seeds"}  # what is no setting of a sweep, and stands where
@@ -71,7 +71,7 @@ class Sweep:
 def read_grid(path: Path) -> Sweep:
     """The sweep that a file describes; raises WrongUse with what is wrong in it."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = read_settings_file(path)
     except OSError as error:
         raise WrongUse(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, UnicodeDecodeError) as error:

@@ -67,11 +67,15 @@ ADULT_FILES = {
     "adult.test": "35238206dfdf7f1fe215bbb874adecdc",
 }
 
+# Over https alone, where others serve the same bytes too.
 MNIST_URLS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist",
-    "http://yann.lecun.com/exdb/mnist",
+    "https://storage.googleapis.com/cvdf-datasets/mnist",
 )
-FASHION_URLS = ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",)
+FASHION_URLS = (
+    "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion",
+    "https://storage.googleapis.com/tensorflow/tf-keras-datasets",
+)
 CIFAR_URLS = ("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",)
 ADULT_URLS = ("https://archive.ics.uci.edu/ml/machine-learning-databases/adult",)
 COVTYPE_URLS = (
@@ -155,7 +159,7 @@ CATALOGUE: dict[str, Source] = {
             (RCV1_COLUMNS,),
             2,
             prepare_rcv1,
-            # LIBSVM publishes no checksums; bzip2 carries its own.
+            # LIBSVM publishes no checksums: that of the first download is written down and kept to.
             _each("rcv1", {"rcv1_train.binary": None, "rcv1_test.binary": None}, ".bz2", RCV1_URLS),
         ),
         Source(

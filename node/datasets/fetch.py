@@ -14,7 +14,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 
-from lppa.node.datasets.files import FoundFile, RawFile, read
+from lppa.node.datasets.files import (
+    MOST_BYTES,
+    FoundFile,
+    RawFile,
+    read,
+    too_long,
+    unpack_to_nowhere,
+    write_down_checksum,
+)
 from lppa.protocol.errors import WrongUse
 
 log = logging.getLogger(__name__)
@@ -45,6 +53,8 @@ def fetch(files: Sequence[RawFile], folder: Path) -> list[Path]:
                     download.rename(whole)
                 _check(file, whole, urls)
                 whole.replace(place)
+                if file.md5 is None:
+                    write_down_checksum(place)
                 new.append(place)
     return new
 
@@ -114,6 +124,8 @@ def _unpack(archive: Path, member: str, place: Path) -> None:
             file = tar.extractfile(member)
             if file is None:
                 raise KeyError(member)
+            if tar.getmember(member).size > MOST_BYTES:
+                raise WrongUse(too_long(archive))
             place.write_bytes(file.read())
     except (KeyError, tarfile.TarError, EOFError, OSError) as error:
         raise WrongUse(f"the downloaded archive does not hold {member} ({error})") from None
@@ -121,6 +133,9 @@ def _unpack(archive: Path, member: str, place: Path) -> None:
 
 def _check(file: RawFile, path: Path, urls: Sequence[str]) -> None:
     try:
-        FoundFile(file, path).check(read(path))
+        if file.md5 is None:
+            unpack_to_nowhere(path)
+        else:
+            FoundFile(file, path).check(read(path))
     except WrongUse as error:
         raise WrongUse(f"downloaded from {' or '.join(urls)}: {error}") from None

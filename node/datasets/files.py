@@ -17,9 +17,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from lppa.protocol.errors import WrongUse
+from lppa.protocol.files import write_atomically
 
 Parsed = TypeVar("Parsed")
 
+# The longest that is read at once is Covertype, of 75 MB; RCV1, which is longer, is read by lines.
+MOST_BYTES = 200_000_000
+MOST_BY_LINES = 4_000_000_000
 OPENERS: dict[str, Callable[..., BufferedIOBase]] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
@@ -84,7 +88,9 @@ def read(path: Path) -> bytes:
     """The content of a file, unpacked where its name says that it is packed."""
     try:
         with OPENERS.get(path.suffix, open)(path, "rb") as file:
-            content: bytes = file.read()
+            content: bytes = file.read(MOST_BYTES + 1)
+            if len(content) > MOST_BYTES:
+                raise WrongUse(too_long(path))
             return content
     except EOFError:
         raise WrongUse(f"{path}: truncated: the packed data ends too early") from None
@@ -92,6 +98,58 @@ def read(path: Path) -> bytes:
         raise WrongUse(f"{path}: damaged: not a readable {path.suffix} file ({error})") from None
     except OSError as error:
         raise WrongUse(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def too_long(path: Path) -> str:
+    """What is wrong with a file that holds more than any published one."""
+    return (
+        f"{path}: more than {MOST_BYTES / 1e6:,.0f} MB come out of it, more than out of any "
+        "published file: delete it and fetch it again"
+    )
+
+
+def unpack_to_nowhere(path: Path) -> None:
+    """Makes sure that a file too long to be read at once is whole, and no longer than it may be."""
+    left = MOST_BY_LINES
+    try:
+        with OPENERS.get(path.suffix, open)(path, "rb") as file:
+            while left >= 0 and (part := file.read(1 << 20)):
+                left -= len(part)
+    except (EOFError, OSError, zlib.error) as error:
+        raise WrongUse(f"{path}: damaged: not a whole {path.suffix} file ({error})") from None
+    if left < 0:
+        raise WrongUse(too_long(path))
+
+
+def write_down_checksum(path: Path) -> None:
+    """Keeps the checksum of a file that nobody publishes one for, as it was when it was fetched."""
+    write_atomically(checksum_file(path), f"{_sha256(path)}  {path.name}\n")
+
+
+def check_written_down(path: Path) -> None:
+    """Refuses a file that is no longer what was fetched, where that was written down."""
+    try:
+        written = checksum_file(path).read_text(encoding="ascii").split()[0]
+    except (OSError, UnicodeDecodeError, IndexError):
+        return
+    if _sha256(path) != written:
+        raise WrongUse(
+            f"{path}: not what was fetched, by {checksum_file(path).name} beside it: delete both "
+            "and fetch it again"
+        )
+
+
+def checksum_file(path: Path) -> Path:
+    """Where the checksum of a fetched file stands."""
+    return path.with_name(path.name + ".sha256")
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def data_folder(given: str | Path | None = None) -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from lppa.node.datasets.cache import Prepared
-from lppa.node.datasets.files import OPENERS, FoundFile
+from lppa.node.datasets.files import OPENERS, FoundFile, check_written_down
 from lppa.protocol.errors import WrongUse
 
 RCV1_COLUMNS = 47_236
@@ -87,6 +87,7 @@ def prepare_rcv1(found: Mapping[str, FoundFile]) -> Prepared:
     arrays = {}
     for part in ("train", "test"):
         path = found[f"rcv1_{part}.binary"].path
+        check_written_down(path)
         for name, array in read_libsvm(path, RCV1_COLUMNS).items():
             arrays[f"y_{part}" if name == "y" else f"{name}_{part}"] = array
     return Prepared(arrays)

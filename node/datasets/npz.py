@@ -8,6 +8,8 @@ numbers that a model is to come close to (regression).
 
 from __future__ import annotations
 
+import math
+import os
 import zipfile
 import zlib
 from pathlib import Path
@@ -23,6 +25,13 @@ from lppa.protocol.errors import WrongUse
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 CHANNELS = (1, 3)  # grey, or red, green and blue
 LARGEST_LABEL = np.iinfo(np.uint16).max
+# Real data seldom packs to less than a tenth; what unpacks to little is not asked.
+MOST_PACKED = 100
+UNSUSPECTED = 500_000_000  # bytes
+_HEADERS: dict[tuple[int, int], Any] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 def prepare_npz(path: Path) -> Prepared:
@@ -74,6 +83,7 @@ def _read(path: Path) -> dict[str, np.ndarray]:
         if isinstance(file, np.ndarray):
             raise WrongUse(f"{path}: one array only, expected {', '.join(KEYS)}")
         with file:
+            _check_sizes(path, file.zip)
             missing = [key for key in KEYS if key not in file]
             if missing:
                 raise WrongUse(f"{path}: {', '.join(missing)} missing; needed: {', '.join(KEYS)}")
@@ -90,6 +100,34 @@ def _read(path: Path) -> dict[str, np.ndarray]:
         zlib.error,
     ) as error:
         raise WrongUse(f"{path}: not a readable .npz file ({_one_line(error)})") from None
+
+
+def _check_sizes(path: Path, archive: zipfile.ZipFile) -> None:
+    """What the arrays claim to be, before room is made for them or anything is unpacked."""
+    there = set(archive.namelist())
+    sizes = {
+        name: archive.getinfo(name).file_size
+        for name in (f"{key}.npy" for key in KEYS)
+        if name in there
+    }
+    for name, size in sizes.items():
+        with archive.open(name) as file:
+            version = np.lib.format.read_magic(file)
+            shape, _, dtype = _HEADERS[version](file)
+            claimed = file.tell() + math.prod(shape) * dtype.itemsize
+        # Objects are refused when they are read, whatever their size.
+        if claimed != size and not dtype.hasobject:
+            raise WrongUse(
+                f"{path}: {name} claims {claimed / 1e9:,.3g} GB and holds {size / 1e9:,.3g}: it is "
+                "damaged, or no data"
+            )
+    packed, unpacked = path.stat().st_size, sum(sizes.values())
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if unpacked > memory or unpacked > max(UNSUSPECTED, MOST_PACKED * packed):
+        raise WrongUse(
+            f"{path}: {packed / 1e6:,.3g} MB would unpack to {unpacked / 1e6:,.0f} MB; if that is "
+            "meant, use fewer rows or a smaller type, or save it unpacked by np.savez"
+        )
 
 
 def _one_line(error: Exception) -> str:

@@ -14,7 +14,7 @@ from lppa.coordinator.membership import Membership
 from lppa.coordinator.metrics import Collection
 from lppa.coordinator.views import first_view
 from lppa.coordinator.watch import Watch, find_culprit
-from lppa.protocol.book import AddressBook, Peer
+from lppa.protocol.book import NO_KEY, AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR, decode, encode
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.messages import (
@@ -31,7 +31,7 @@ from lppa.protocol.messages import (
     Who,
 )
 from lppa.protocol.settings import NOISE_EXCHANGES, make_settings
-from lppa.protocol.sockets import Wire, new_keys
+from lppa.protocol.sockets import Wire
 from lppa.running.listener import Listener, Listeners
 from lppa.running.prepare import make_blueprint
 from lppa.running.rundir import RunDirectory
@@ -51,13 +51,14 @@ VALUES = {
 # --- who is at fault ----------------------------------------------------------------------------
 
 
-def culprit(failures=(), dead=(), rounds=(7, 8, 9, 7, 7), outstanding=()):
+def culprit(failures=(), dead=(), rounds=(7, 8, 9, 7, 7), outstanding=(), mute=()):
     error = find_culprit(
         {node: Failed(*rest) for node, *rest in failures},
         dict(dead),
         dict(enumerate(rounds)),
         set(outstanding),
         30.0,
+        set(mute),
     )
     assert isinstance(error, RunFailed)
     return error.node, error.round, str(error)
@@ -93,7 +94,7 @@ def test_a_process_that_was_killed_is_named_with_the_round_it_had_reached():
 def test_a_node_that_only_followed_is_not_taken_for_the_cause():
     """Nodes end with an error of their own when one is lost; the one without a word is it."""
     failures = [waited(0, 5, 4), waited(1, 6, 0), waited(2, 7, 1), waited(3, 8, 2)]
-    node, round, reason = culprit(failures)
+    node, round, reason = culprit(failures, mute=[4])
     assert (node, round) == (4, 5)
     assert "node 4 was lost in round 5" in reason
 
@@ -101,6 +102,18 @@ def test_a_node_that_only_followed_is_not_taken_for_the_cause():
 def test_the_one_that_most_waited_for_is_named():
     failures = [waited(0, 5, 3), waited(1, 5, 4), waited(2, 5, 4)]
     assert culprit(failures)[:2] == (4, 5)
+
+
+def test_one_node_s_word_alone_frames_nobody():
+    node, round, reason = culprit([waited(0, 5, 3)], outstanding=[1, 2, 3, 4])
+    assert (node, round) == (0, 5)
+    assert reason.startswith("node 0 stopped in round 5, and it alone says that this is because of")
+    assert culprit([waited(0, 5, 3), waited(1, 6, 3)], outstanding=[2, 3, 4])[:2] == (3, 5)
+    assert culprit([waited(0, 5, 3)], outstanding=[1, 2, 3, 4], mute=[3])[:2] == (3, 5)
+
+
+def test_a_word_about_a_node_that_is_none_is_a_word_about_oneself():
+    assert culprit([waited(0, 5, 77)], outstanding=[1, 2, 3, 4])[:2] == (0, 5)
 
 
 def test_two_that_blame_each_other_are_both_in_the_reason():
@@ -139,10 +152,7 @@ class World:
 
     def __init__(self, timeout=20.0, deaths=None):
         self.ports = Ports()
-        peers = [
-            Peer(f"tcp://127.0.0.1:{port}", new_keys().public)
-            for port in self.ports.choose(NODES + 1)
-        ]
+        peers = [Peer(f"tcp://127.0.0.1:{port}", NO_KEY) for port in self.ports.choose(NODES + 1)]
         self.book = AddressBook(RUN, peers[-1], tuple(peers[:-1]))
         self.wires = [Wire(self.book, COORDINATOR, None)]
         settings = make_settings({"dataset": "quadratic", "seed": 1})

@@ -8,6 +8,7 @@ import stat
 import pytest
 
 from lppa.protocol.book import (
+    NO_KEY,
     AddressBook,
     Peer,
     is_local,
@@ -21,9 +22,9 @@ from lppa.protocol.errors import WrongUse
 from lppa.protocol.sockets import new_keys
 
 
-def make_book(nodes=3, host="127.0.0.1", secure=False):
-    peers = [Peer(f"tcp://{host}:{6000 + i}", new_keys().public) for i in range(nodes + 1)]
-    return AddressBook("run-1", peers[-1], tuple(peers[:-1]), secure)
+def make_book(nodes=3, place="tcp://127.0.0.1:600", keys=True):
+    peers = [Peer(f"{place}{i}", new_keys().public if keys else NO_KEY) for i in range(nodes + 1)]
+    return AddressBook("run-1", peers[-1], tuple(peers[:-1]))
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def read(tmp_path, content):
 
 
 def test_a_book_comes_back_as_it_was_written(tmp_path):
-    book = make_book(secure=True)
+    book = make_book()
     write_book(book, tmp_path / "peers.json")
     assert read_book(tmp_path / "peers.json") == book
 
@@ -65,7 +66,6 @@ def test_a_node_that_is_there_twice_is_named(tmp_path, content):
     [
         (["run"], "", "run"),
         (["run"], 5, "run"),
-        (["secure"], "yes", "secure"),
         (["nodes"], [], "at least 2"),
         (["nodes"], {"0": {}}, "list"),
         (["coordinator"], None, "coordinator has no entry"),
@@ -76,6 +76,7 @@ def test_a_node_that_is_there_twice_is_named(tmp_path, content):
         (["nodes", 0, "endpoint"], "tcp://127.0.0.1:70000", "no such port"),
         (["nodes", 0, "endpoint"], "tcp://*:5000", "tcp://HOST:PORT"),
         (["nodes", 0, "public_key"], "short", "CURVE key"),
+        (["nodes", 0, "public_key"], "", "some have a public_key and some have none"),
     ],
 )
 def test_a_wrong_entry_is_refused_with_the_reason(tmp_path, content, path, value, reason):
@@ -115,13 +116,22 @@ def test_only_loopback_is_local(endpoint, local):
     assert is_local(endpoint) is local
 
 
-def test_links_are_encrypted_whenever_one_endpoint_is_elsewhere():
-    assert not make_book().encrypted
-    assert make_book(secure=True).encrypted
-    assert make_book(host="10.0.0.1").encrypted
-    mixed = make_book()
-    mixed = AddressBook("r", Peer("tcp://10.0.0.1:1", "k" * 40), mixed.nodes)
-    assert mixed.encrypted
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "10.0.0.1"])
+def test_tcp_without_keys_is_read_only_where_it_was_asked_for(tmp_path, host):
+    path, book = tmp_path / "peers.json", make_book(place=f"tcp://{host}:600", keys=False)
+    write_book(book, path)
+    with pytest.raises(WrongUse, match="--insecure, which means that links are not encrypted"):
+        read_book(path)
+    assert read_book(path, insecure=True) == book
+    assert not book.encrypted
+
+
+def test_sockets_in_a_folder_need_no_keys_and_a_book_with_keys_is_always_encrypted(tmp_path):
+    path, book = tmp_path / "peers.json", make_book(place="ipc:///tmp/private/", keys=False)
+    write_book(book, path)
+    assert read_book(path) == book
+    write_book(make_book(), path)
+    assert read_book(path, insecure=True).encrypted
 
 
 def test_a_key_file_is_for_its_owner_only(tmp_path):

@@ -14,7 +14,7 @@ import zmq
 from ports import Ports
 from test_links import FINE, NODES, RUN, SIZE, around, state
 
-from lppa.protocol.book import AddressBook, Peer
+from lppa.protocol.book import NO_KEY, AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR, MAX_HEADER, decode, encode
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import Stopped
@@ -28,16 +28,16 @@ from lppa.protocol.messages import (
 )
 from lppa.protocol.network import NetworkLinks
 from lppa.protocol.outgoing import Reports
-from lppa.protocol.sockets import Wire, new_keys
+from lppa.protocol.sockets import Keys, Wire, new_keys
 
 
 def make_book(ports, secure):
     """An address book of these ports, and all secret keys, the coordinator's last."""
-    keys = [new_keys() for _ in ports]
+    keys = [new_keys() if secure else Keys(NO_KEY, NO_KEY) for _ in ports]
     peers = [
         Peer(f"tcp://127.0.0.1:{port}", key.public) for port, key in zip(ports, keys, strict=True)
     ]
-    return AddressBook(RUN, peers[-1], tuple(peers[:-1]), secure), [key.secret for key in keys]
+    return AddressBook(RUN, peers[-1], tuple(peers[:-1])), [key.secret for key in keys]
 
 
 class World:
@@ -190,7 +190,7 @@ def test_a_key_that_is_not_in_the_book_does_not_get_through_and_its_owner_is_tol
         keys = new_keys()
         nodes = list(world.book.nodes)
         nodes[1] = Peer(nodes[1].endpoint, keys.public)
-        other = AddressBook(RUN, world.book.coordinator, tuple(nodes), True)
+        other = AddressBook(RUN, world.book.coordinator, tuple(nodes))
         outbox = world.wire(1, other, keys.secret).outbox(0, 5.0)
         # Without waiting: it may have been turned down already, and then nothing is taken.
         outbox.send(encode(state(0), RUN, 1), wait=False)

@@ -17,9 +17,3 @@ def started(tmp_path):
 def peers(started):
     """An address book of two nodes."""
     return started.peers(2)
-
-
-@pytest.fixture
-def secure(started):
-    """The same with encrypted links."""
-    return started.peers(2, "--secure")

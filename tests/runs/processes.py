@@ -266,7 +266,7 @@ class Started:
             folder = self.folder / f"book-{len(self.commands)}"
             ended = self.quick("lppa", "peers", nodes, "--out", folder, *options).end()
             assert ended.code == 0, ended
-            book = read_book(folder / "peers.json")
+            book = read_book(folder / "peers.json", insecure="--insecure" in options)
             # Tried again if another program was quicker to take one of the ports.
             with contextlib.suppress(OSError):
                 for peer in (*book.nodes, book.coordinator):

@@ -8,17 +8,17 @@ import pytest
 from processes import Started
 
 
-@pytest.mark.parametrize("secure", [False, True])
-def test_nodes_on_any_free_port_find_each_other(tmp_path, secure):
+@pytest.mark.parametrize("clear", [[], ["--insecure"]], ids=["encrypted", "clear"])
+def test_nodes_on_any_free_port_find_each_other(tmp_path, clear):
     with Started(tmp_path) as started:
-        peers = started.peers(3, *(["--secure"] if secure else []))
+        peers = started.peers(3, *clear)
         content = json.loads(peers.read_text())
         for entry in content["nodes"]:
             entry["endpoint"] = "tcp://127.0.0.1:0"
         peers.write_text(json.dumps(content))
-        nodes = [started.node(i, peers, "--out", tmp_path / "run") for i in range(3)]
+        nodes = [started.node(i, peers, "--out", tmp_path / "run", *clear) for i in range(3)]
         options = ("--dataset", "quadratic", "--rounds", 4, "--topology", "directed-ring")
-        coordinator = started.coordinator(peers, tmp_path / "run", *options)
+        coordinator = started.coordinator(peers, tmp_path / "run", *options, *clear)
         assert coordinator.end().code == 0
         assert [node.end().code for node in nodes] == [0, 0, 0]
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())

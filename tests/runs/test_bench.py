@@ -11,7 +11,7 @@ from lppa.protocol.settings import Settings
 
 # What has no influence on a round's time, or is the machine's; the size of a run is added.
 UNNAMED = {"data_dir", "device", "latency", "reveal_batches", "clip", "beta_own", "lr_decay"}
-UNNAMED |= {"target", "task"}  # of tables of one's own
+UNNAMED |= {"robust", "target", "task"}  # of tables of one's own
 
 
 @pytest.mark.slow

@@ -167,7 +167,7 @@ def start_by_hand(started, peers, out, *options, nodes=3, **life_of_last):
 @pytest.mark.parametrize("how", ["killed", "stopped"])
 def test_a_node_that_is_lost_by_hand_is_named_by_all_within_the_timeout(started, tmp_path, how):
     out, timeout = tmp_path / "run", 8
-    peers = started.peers(3, *["--secure"] * (how == "stopped"))
+    peers = started.peers(3)
     options = (*ENDLESS, "--timeout", timeout)
     coordinator, nodes = start_by_hand(started, peers, out, *options, life=run_talkative_node)
     lost = nodes[1]
@@ -277,7 +277,7 @@ def test_a_coordinator_that_was_stopped_until_all_were_done_still_hears_of_every
 
 @pytest.mark.slow
 def test_three_commands_started_from_scratch_make_an_encrypted_run(started, tmp_path):
-    peers = started.peers(2, "--secure")
+    peers = started.peers(2)
     options = ("--dataset", "quadratic", "--rounds", 5, "--timeout", PATIENCE)
     coordinator = started.coordinator(peers, tmp_path / "run", *options)
     nodes = [started.command("lppa-node", "--id", i, "--peers", peers) for i in range(2)]

@@ -13,7 +13,7 @@ from processes import PATIENCE, eventually, read_lines, read_summary
 
 from lppa.coordinator.bootstrap import Roster
 from lppa.coordinator.views import first_view
-from lppa.protocol.book import read_book
+from lppa.protocol.book import key_file, read_book, read_key
 from lppa.protocol.codec import COORDINATOR, encode
 from lppa.protocol.messages import Hello, State, Stop, Waiting
 from lppa.protocol.settings import make_settings
@@ -26,7 +26,7 @@ def test_two_nodes_with_different_plans_refuse_each_other_by_name(started, tmp_p
     peers = started.peers(2)
     book = read_book(peers)
     nodes = [started.node(i, peers, "--out", tmp_path / "run") for i in range(2)]
-    wire = Wire(book, COORDINATOR, None)
+    wire = Wire(book, COORDINATOR, read_key(key_file(peers.parent, COORDINATOR)))
     try:
         roster = Roster(wire.inbox(), book.run, 2)
 
@@ -111,16 +111,18 @@ def kinds_dropped(log):
 def test_nonsense_sent_to_everybody_during_a_run_changes_no_bit(started, tmp_path, local_run):
     settings = {"dataset": "quadratic", "rounds": 40, "seed": 5, "latency": 20, "timeout": PATIENCE}
     options = [text for key, value in settings.items() for text in (f"--{key}", value)]
-    peers, out = started.peers(3), tmp_path / "by-hand"
-    book = read_book(peers)
+    # In clear, as nonsense does not even get through an encrypted door.
+    clear = "--insecure"
+    peers, out = started.peers(3, clear), tmp_path / "by-hand"
+    book = read_book(peers, insecure=True)
     endpoints = [peer.endpoint for peer in (*book.nodes, book.coordinator)]
     begun, enough = threading.Event(), threading.Event()
     talker = threading.Thread(target=talk, args=(endpoints, book.run, begun, enough))
     talker.start()
     try:
-        coordinator = started.coordinator(peers, out, *options)
-        nodes = [started.node(i, peers, "--out", out) for i in range(2)]
-        nodes.append(started.node(2, peers, "--out", out, **started.held(7)))
+        coordinator = started.coordinator(peers, out, *options, clear)
+        nodes = [started.node(i, peers, "--out", out, clear) for i in range(2)]
+        nodes.append(started.node(2, peers, "--out", out, clear, **started.held(7)))
         logs = [out / "nodes" / str(i) / "node.log" for i in range(3)]
 
         def much_dropped():

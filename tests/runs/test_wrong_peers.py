@@ -28,7 +28,6 @@ def double_id(content):
 
 
 def broken_key(content):
-    content["secure"] = True
     content["coordinator"]["public_key"] = " " * 40
 
 
@@ -73,34 +72,57 @@ def test_an_id_that_is_not_in_the_book_is_refused_before_pytorch_is_there(starte
     ("command", "key"),
     [("lppa-node --id 1", "node-1.key"), ("lppa-coordinator", "coordinator.key")],
 )
-def test_without_its_key_file_nobody_falls_back_to_clear_text(started, secure, command, key):
-    (secure.parent / "keys" / key).unlink()
-    ended = started.quick(*command.split(), "--peers", secure).end()
+def test_without_its_key_file_nobody_falls_back_to_clear_text(started, peers, command, key):
+    (peers.parent / "keys" / key).unlink()
+    ended = started.quick(*command.split(), "--peers", peers).end()
     assert_refused(started, ended, rf"{key} cannot be read .*links are encrypted")
 
 
-def test_the_key_of_another_node_is_refused(started, secure):
-    ended = started.node(0, secure, "--key", secure.parent / "keys" / "node-1.key").end()
+def test_the_key_of_another_node_is_refused(started, peers):
+    ended = started.node(0, peers, "--key", peers.parent / "keys" / "node-1.key").end()
     assert_refused(started, ended, "not that of node 0 in peers.json")
 
 
-def test_a_key_that_others_can_read_is_refused(started, secure):
-    (secure.parent / "keys" / "node-1.key").chmod(0o640)
-    ended = started.quick("lppa-node", "--id", 1, "--peers", secure).end()
+def test_a_key_that_others_can_read_is_refused(started, peers):
+    (peers.parent / "keys" / "node-1.key").chmod(0o640)
+    ended = started.quick("lppa-node", "--id", 1, "--peers", peers).end()
     assert_refused(started, ended, "can be read by others")
 
 
-def stranger_of(secure):
+def without_keys(content):
+    for entry in (content["coordinator"], *content["nodes"]):
+        del entry["public_key"]
+
+
+@pytest.mark.parametrize("command", ["lppa-node --id 1", "lppa-coordinator"])
+def test_tcp_without_keys_is_refused_even_on_this_machine_unless_asked_for(started, peers, command):
+    other = changed(peers, without_keys)
+    ended = started.quick(*command.split(), "--peers", other).end()
+    assert_refused(started, ended, "no keys: .*--insecure, which means that .* can read")
+
+
+def test_insecure_says_what_it_means_and_the_run_is_in_clear(started, tmp_path):
+    peers, out = started.peers(2, "--insecure"), tmp_path / "run"
+    assert not (peers.parent / "keys").exists()
+    coordinator = started.coordinator(peers, out, *TINY, "--insecure")
+    nodes = [started.node(i, peers, "--out", out, "--insecure") for i in range(2)]
+    for ended in (process.end() for process in (coordinator, *nodes)):
+        assert ended.code == 0, ended
+        (said,) = [line for line in ended.err.splitlines() if "--insecure" in line]
+        assert said.startswith("warning: --insecure: links are not encrypted: whoever reaches")
+
+
+def stranger_of(peers):
     """Node 0 with a key of its own making, in a book that nobody else has."""
     keys = new_keys()
-    write_key(secure.parent / "stranger.key", keys.secret)
-    book = changed(secure, lambda content: content["nodes"][0].update(public_key=keys.public))
-    return book, secure.parent / "stranger.key"
+    write_key(peers.parent / "stranger.key", keys.secret)
+    book = changed(peers, lambda content: content["nodes"][0].update(public_key=keys.public))
+    return book, peers.parent / "stranger.key"
 
 
-def test_a_key_that_the_coordinator_does_not_know_is_refused(started, secure, tmp_path):
-    coordinator = started.coordinator(secure, tmp_path / "run", *TINY)
-    book, key = stranger_of(secure)
+def test_a_key_that_the_coordinator_does_not_know_is_refused(started, peers, tmp_path):
+    coordinator = started.coordinator(peers, tmp_path / "run", *TINY)
+    book, key = stranger_of(peers)
     ended = started.node(0, book, "--key", key, "--timeout", PATIENCE).end()
     assert ended.code == 2, ended
     assert "do not accept each other's keys" in ended.errors[0]
@@ -109,11 +131,11 @@ def test_a_key_that_the_coordinator_does_not_know_is_refused(started, secure, tm
 
 
 def test_a_book_with_another_key_of_the_coordinator_says_that_it_is_the_key(
-    started, secure, tmp_path
+    started, peers, tmp_path
 ):
-    started.coordinator(secure, tmp_path / "run", *TINY)
+    started.coordinator(peers, tmp_path / "run", *TINY)
     key = new_keys().public
-    book = changed(secure, lambda content: content["coordinator"].update(public_key=key))
+    book = changed(peers, lambda content: content["coordinator"].update(public_key=key))
     # Nothing but patience tells that from a forwarder whose target is not there yet.
     ended = started.node(0, book, "--timeout", 3).end()
     assert ended.code == 1, ended
@@ -134,15 +156,15 @@ def run_node_slow_to_greet(gate, *given):
 
 
 @pytest.mark.slow
-def test_neighbours_with_different_keys_for_one_node_name_each_other(started, secure, tmp_path):
+def test_neighbours_with_different_keys_for_one_node_name_each_other(started, peers, tmp_path):
     """Node 1's book has another key for node 0 than the coordinator's and node 0's own."""
     out = tmp_path / "run"
-    coordinator = started.coordinator(secure, out, *TINY)
-    book, _ = stranger_of(secure)
+    coordinator = started.coordinator(peers, out, *TINY)
+    book, _ = stranger_of(peers)
     # Both find out; whoever does first ends the run for the other, and here that is node 0.
     slow = {"life": run_node_slow_to_greet, "given": (started.gate,)}
     second = started.node(1, book, "--out", out, **slow)
-    first = started.node(0, secure, "--out", out).end()
+    first = started.node(0, peers, "--out", out).end()
     started.let_go_on()
     second, coordinator = second.end(), coordinator.end()
     assert (first.code, second.code, coordinator.code) == (1, 1, 1)

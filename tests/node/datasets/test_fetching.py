@@ -1,3 +1,4 @@
+import bz2
 import functools
 import gzip
 import hashlib
@@ -16,7 +17,7 @@ from click.testing import CliRunner
 from lppa.node.datasets import load_dataset
 from lppa.node.datasets.catalogue import CATALOGUE
 from lppa.node.datasets.fetch import fetch
-from lppa.node.datasets.files import RawFile, data_folder
+from lppa.node.datasets.files import RawFile, check_written_down, data_folder, read
 from lppa.protocol.errors import WrongUse
 from lppa.shell import verbosity
 
@@ -177,3 +178,35 @@ def test_the_data_folder_is_the_given_one_else_the_environments_else_the_users(
 def test_an_unknown_name_is_refused_with_the_known_ones():
     with pytest.raises(WrongUse, match=r"'mnits': use one of digits, mnist.*\.npz"):
         load_dataset("mnits")
+
+
+def test_everything_is_downloaded_over_https():
+    urls = [url for source in CATALOGUE.values() for file in source.files for url in file.urls]
+    assert urls
+    assert all(url.startswith("https://") for url in urls)
+
+
+def test_a_packed_file_that_unpacks_beyond_measure_is_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr("lppa.node.datasets.files.MOST_BYTES", 1_000_000)
+    path = tmp_path / "train-images-idx3-ubyte.gz"
+    path.write_bytes(gzip.compress(bytes(1_000_001)))
+    with pytest.raises(WrongUse, match="more than 1 MB come out of it"):
+        read(path)
+
+
+def test_a_file_without_a_published_checksum_is_kept_to_what_was_fetched_first(tmp_path, server):
+    folder, address, _ = server
+    (folder / "rows.bz2").write_bytes(bz2.compress(b"+1 1:0.5\n"))
+    (place,) = fetch([RawFile("rows", ".bz2", None, (f"{address}/rows.bz2",))], tmp_path / "data")
+    check_written_down(place)
+    place.write_bytes(bz2.compress(b"-1 1:0.5\n"))
+    with pytest.raises(WrongUse, match=r"not what was fetched, by rows.bz2.sha256 beside it"):
+        check_written_down(place)
+
+
+def test_a_download_without_a_checksum_that_is_not_whole_is_refused(tmp_path, server):
+    folder, address, _ = server
+    (folder / "rows.bz2").write_bytes(bz2.compress(b"+1 1:0.5\n" * 1000)[:-8])
+    with pytest.raises(WrongUse, match=r"not a whole \.bz2 file"):
+        fetch([RawFile("rows", ".bz2", None, (f"{address}/rows.bz2",))], tmp_path / "data")
+    assert not list((tmp_path / "data").rglob("rows*"))

@@ -1,0 +1,101 @@
+"""Looks at what neighbours send: who is far outside what the others are, and who sent what.
+
+A peer is named here, and where that is asked for (--robust clip) its vectors are bounded in length;
+whether it is at fault is for the coordinator to say, who hears several of us.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+log = logging.getLogger("lppa.node")
+
+# Times the longest of all others: noise and data make honest vectors differ by far less.
+FAR = 100.0
+# Times the middle length: what clipping leaves of a vector.
+BOUND = 10.0
+
+
+class Scrutiny:
+    """What one client notices about its in-neighbours' vectors.
+
+    `due` says of which rounds a hash of every sender's state is kept; `clip` whether vectors are
+    bounded.
+    """
+
+    def __init__(self, me: int, due: Callable[[int], bool], clip: bool = False) -> None:
+        self.me = me
+        self.due = due
+        self.clip = clip
+        # Whom this client suspects, and why: the first reason that it had.
+        self.suspects: dict[int, str] = {}
+        # Hashes of what each sender's state was in the last round that is due.
+        self.heard: dict[int, str] = {}
+        self._lengths: dict[str, dict[int, float]] = {}
+
+    def begin(self, vectors: Mapping[str, Tensor]) -> None:
+        """A round begins, with these vectors of one's own."""
+        self._lengths = {name: {self.me: length(vector)} for name, vector in vectors.items()}
+
+    def see(self, t: int, sender: int, arrays: Mapping[str, np.ndarray]) -> None:
+        """A sender's state, as it arrived."""
+        for name in self._lengths:
+            self._lengths[name][sender] = length(torch.from_numpy(arrays[name]))
+        if self.due(t):
+            self.heard[sender] = short_hash(arrays)
+
+    def judge(self, t: int) -> None:
+        """Names who is far outside, when all of a round have been seen."""
+        for name, lengths in self._lengths.items():
+            sender = max(lengths, key=lengths.__getitem__)
+            others = max(own for node, own in lengths.items() if node != sender)
+            if sender == self.me or lengths[sender] <= FAR * others:
+                continue
+            if sender not in self.suspects:
+                self.suspects[sender] = (
+                    f"its {name} of round {t} has length {lengths[sender]:.3g}, all others' here "
+                    f"at most {others:.3g}"
+                )
+                log.warning("node %d is suspect: %s", sender, self.suspects[sender])
+
+    def bounded(self, sender: int, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """A sender's state, none of its vectors longer than those of most others allow."""
+        return {name: self._shortened(name, sender, vector) for name, vector in state.items()}
+
+    def _shortened(self, name: str, sender: int, vector: Tensor) -> Tensor:
+        lengths = self._lengths[name]
+        middle = sorted(lengths.values())[(len(lengths) - 1) // 2]
+        if sender == self.me or lengths[sender] <= BOUND * middle:
+            return vector
+        # In the wider type: the length may be beyond the narrow one.
+        shorter = vector.double() * (BOUND * middle / lengths[sender])
+        return shorter.to(vector.dtype)
+
+    def about(self) -> dict[str, dict[str, str]]:
+        """What is reported with an evaluation."""
+        return {
+            "suspects": {str(node): why for node, why in self.suspects.items()},
+            "heard": {str(node): digest for node, digest in self.heard.items()},
+        }
+
+
+def length(vector: Tensor) -> float:
+    """The length of a vector, infinite where it is beyond all numbers."""
+    found = float(torch.linalg.vector_norm(vector, dtype=torch.float64))
+    return found if not math.isnan(found) else math.inf
+
+
+def short_hash(arrays: Mapping[str, np.ndarray]) -> str:
+    """A few letters that differ where two states do."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name in sorted(arrays):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(arrays[name]).view(np.uint8).data)
+    return digest.hexdigest()
