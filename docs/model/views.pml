@@ -8,7 +8,7 @@
  * repeated without need, and the coordinator itself be restarted.
  *
  * Mutants, to show that the model can fail (-DNAME): NO_RAISE, KEEP_NOISE, GOES_ON, REENTER,
- * SAME_VIEW, STATELESS, NO_REPEAT, FORGETS, LATE_GUEST, LEAVES_EARLY.
+ * SAME_VIEW, STATELESS, NO_REPEAT, FORGETS, LATE_GUEST, LEAVES_EARLY, ANY_PROCESS.
  */
 #ifndef N
 #define N 3
@@ -35,9 +35,9 @@
 #define RESTARTS 0
 #endif
 #define MIN 2      /* with fewer members there is nobody to learn with */
-#define NONE 255   /* the round of a node that has no state */
+#define NONE 255   /* no state, no instance */
 /* Every change has a cause, and every cause is counted: a crash may be noticed, a return too. */
-#define EPOCHS (2 + CRASHES + RETURNS + DROPS + RESTARTS)
+#define EPOCHS (2 + CRASHES + RETURNS + DROPS + RESTARTS * (1 + RETURNS))
 
 #define BIT(j) (1 << (j))
 #if N == 2
@@ -69,7 +69,7 @@ byte t[N];         /* rounds done: its last boundary */
 byte mem[N];       /* members of its view */
 byte elders[N];    /* those of them that have a state */
 bool has[N];       /* it has a state of its own */
-bool inst[N];      /* which process of this id it is */
+byte inst[N];      /* which process of this id it is */
 short noise[N];    /* noise that is in its gamma, in distinguishable units */
 
 /* What neighbours can have from a node: links between nodes deliver (numbers, Taken, Ask), so that
@@ -101,7 +101,7 @@ byte got = 0;      /* halted so far */
 byte old = EVERYONE; /* those of them with a state */
 byte top = 0;      /* largest round of those */
 byte done = 0;
-bool known[N];     /* instance that it knows */
+byte known[N];     /* instance that it knows */
 byte made = 1;     /* last epoch for which there is a view */
 bool failed = false;
 
@@ -119,6 +119,13 @@ byte losses = LOSSES;
 byte repeats = REPEATS;
 byte restarts = RESTARTS;
 
+/* The coordinator answers on the connection that a process made: what it sends reaches that process
+ * and none that comes after it under the same id. */
+#ifdef ANY_PROCESS
+#define ROUTE(i) true
+#else
+#define ROUTE(i) (known[i] == inst[i])
+#endif
 #define LIVES(i) (st[i] != DEAD && st[i] != ENDED)
 #define QUIET(x, i) (st[i] == DEAD || st[i] == ENDED)
 #define ALL_OVER (phase == OVER && EVERY(QUIET, 0))
@@ -252,7 +259,7 @@ inline begin_change() {
     phase = HALTING; got = 0; old = 0; top = 0; done = 0;
     for (k : 0 .. N - 1) {
         if
-        :: IN(cm, k) -> to_halt[k] = ce
+        :: IN(cm, k) && ROUTE(k) -> to_halt[k] = ce
         :: else
         fi
     }
@@ -261,7 +268,7 @@ inline begin_change() {
 
 inline stop_all() {
     phase = OVER; cm = 0; guests = 0; got = 0; old = 0; top = 0; done = 0;
-    for (k : 0 .. N - 1) { to_stop[k] = LIVES(k) }
+    for (k : 0 .. N - 1) { to_stop[k] = LIVES(k) && ROUTE(k) }
     k = 0
 }
 
@@ -285,7 +292,7 @@ inline make_view() {
         cm = members; guests = 0; got = 0; phase = WATCH;
         for (k : 0 .. N - 1) {
             if
-            :: IN(members, k) -> send_view(k)
+            :: IN(members, k) && ROUTE(k) -> send_view(k)
             :: else
             fi
         }
@@ -294,10 +301,10 @@ inline make_view() {
     members = 0; number = 0
 }
 
-#define LOST_HALT(i) (phase == HALTING && IN(cm, i) && !IN(got, i) && LIVES(i) && \
+#define LOST_HALT(i) (phase == HALTING && IN(cm, i) && !IN(got, i) && LIVES(i) && ROUTE(i) && \
     to_halt[i] == 0 && halted[i] != ce)
 #define LOST_VIEW(i) (phase == WATCH && ce > 1 && IN(cm, i) && to_view[i] == 0 && \
-    (st[i] == HALTED || st[i] == FRESH) && known[i] == inst[i])
+    (st[i] == HALTED || st[i] == FRESH) && ROUTE(i))
 #define LOST_STOP(i) (LIVES(i) && !IN(cm | guests, i) && !to_stop[i] && \
     (phase == OVER || known[i] == inst[i]))
 
@@ -308,18 +315,19 @@ proctype Desk(byte i) {
     /* It came: for the first time, or again under an id that counts as there. */
     :: d_step { phase != OVER && hello[i] != 0 ->
         if
-        :: hello[i] == known[i] + 1           /* it has only not got its plan yet */
+        :: hello[i] - 1 == known[i]           /* it has only not got its plan yet */
 #ifdef SAME_VIEW
-        :: hello[i] != known[i] + 1 && phase == WATCH && IN(cm, i) ->
+        :: hello[i] - 1 != known[i] && phase == WATCH && IN(cm, i) ->
             known[i] = hello[i] - 1; send_view(i); view_eld[i] = old & ~BIT(i)
 #endif
         :: else ->
             known[i] = hello[i] - 1;
+            halted[i] = 0; halted_t[i] = 0; finished[i] = 0; /* of the process before it */
             cm = cm & ~BIT(i); guests = guests | BIT(i); begin_change()
         fi;
         hello[i] = 0 }
-    /* Its death is noticed, at some time. */
-    :: d_step { phase != OVER && st[i] == DEAD && IN(cm | guests, i) ->
+    /* That it is gone is noticed, at some time. */
+    :: d_step { phase != OVER && !LIVES(i) && IN(cm | guests, i) ->
         guests = guests & ~BIT(i);
         if
         :: IN(cm, i) -> cm = cm & ~BIT(i); begin_change()
@@ -369,7 +377,7 @@ proctype Coordinator() {
         guests = 0;
         for (k : 0 .. N - 1) {
             if
-            :: st[k] == FRESH -> known[k] = !inst[k]
+            :: st[k] == FRESH -> known[k] = NONE
             :: else
             fi
         }
@@ -396,9 +404,13 @@ proctype World(byte i) {
     :: d_step { crashes > 0 && LIVES(i) && pe[i] != 0 ->
         crashes = crashes - 1; die(i); pe[i] = 0; pr[i] = 0 } /* with what was on its way */
     :: d_step { returns > 0 && st[i] == DEAD && phase != OVER ->
-        returns = returns - 1; inst[i] = !inst[i]; st[i] = FRESH }
+        returns = returns - 1; inst[i] = inst[i] + 1; st[i] = FRESH;
+#ifndef ANY_PROCESS
+        to_halt[i] = 0; clear_view(i); to_stop[i] = false
+#endif
+        }
     :: d_step { drops > 0 && phase != OVER && IN(cm, i) && LIVES(i) ->
-        drops = drops - 1; cm = cm & ~BIT(i); to_stop[i] = true; begin_change() }
+        drops = drops - 1; cm = cm & ~BIT(i); to_stop[i] = ROUTE(i); begin_change() }
     :: d_step { losses > 0 && to_halt[i] != 0 -> losses = losses - 1; to_halt[i] = 0 }
     :: d_step { losses > 0 && to_view[i] != 0 -> losses = losses - 1; clear_view(i) }
     :: d_step { losses > 0 && to_stop[i] -> losses = losses - 1; to_stop[i] = false }
@@ -406,9 +418,9 @@ proctype World(byte i) {
     :: d_step { losses > 0 && halted[i] != 0 ->
         losses = losses - 1; halted[i] = 0; halted_t[i] = 0 }
     :: d_step { losses > 0 && finished[i] != 0 -> losses = losses - 1; finished[i] = 0 }
-    :: d_step { repeats > 0 && phase == HALTING && IN(cm, i) && to_halt[i] == 0 ->
+    :: d_step { repeats > 0 && phase == HALTING && IN(cm, i) && to_halt[i] == 0 && ROUTE(i) ->
         repeats = repeats - 1; to_halt[i] = ce }
-    :: d_step { repeats > 0 && phase == WATCH && ce > 1 && IN(cm, i) && to_view[i] == 0 ->
+    :: d_step { repeats > 0 && phase == WATCH && ce > 1 && IN(cm, i) && to_view[i] == 0 && ROUTE(i) ->
         repeats = repeats - 1; send_view(i) }
     /* Nothing more happens: what waits for a mishap that does not come is stuck, and seen so. */
     :: d_step { i == 0 && crashes + returns + drops + losses + repeats + restarts > 0 ->
