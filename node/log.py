@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgpack
 
@@ -80,12 +81,24 @@ def read_log(path: Path) -> Iterator[Entry]:
     place = 0
     while (record := _record(whole, place)) is not None:
         frames, place = record
-        about = msgpack.unpackb(frames[0])
         try:
+            about = _about(frames)
             envelope = decode(frames[1:], about["run"])
         except BadMessage as reason:
             raise WrongUse(f"attack log {path} is damaged at byte {place}: {reason}") from None
         yield Entry(about["direction"], about["peer"], envelope.message)
+
+
+def _about(frames: list[memoryview]) -> dict[str, Any]:
+    """What stands before a message: which way it went, and who was at the other end."""
+    try:
+        about = msgpack.unpackb(frames[0])
+        known = about["direction"] in ("in", "out")
+        if known and type(about["peer"]) is int and isinstance(about["run"], str):
+            return dict(about)
+    except (IndexError, KeyError, TypeError, ValueError, msgpack.UnpackException):
+        pass
+    raise BadMessage("a record that says nothing of where it comes from")
 
 
 def _record(whole: memoryview, place: int) -> tuple[list[memoryview], int] | None:

@@ -90,9 +90,11 @@ def check_number(name: str, value: Any, rules: Mapping[str, Any]) -> int | float
         raise refusal
     try:
         number: int | float = kind(value)
+        # A whole number can be too long for a float.
+        sound = math.isfinite(number) and (kind is not int or float(number) == float(value))
     except (ValueError, OverflowError):
         raise refusal from None
-    if not math.isfinite(number) or (kind is int and float(number) != float(value)):
+    if not sound:
         raise refusal
     if (least is not None and number < least) or (above is not None and number <= above):
         raise refusal
