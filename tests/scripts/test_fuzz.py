@@ -1,4 +1,4 @@
-"""Spoiled messages, logs and address books are refused or harmless; the fuzzer finds what is not."""
+"""Spoiled messages, logs and address books are refused or do no harm."""
 
 from __future__ import annotations
 
