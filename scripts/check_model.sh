@@ -44,10 +44,10 @@ passes() {
     fi
 }
 
-# fails "what must be found" "flags of the model" [flags of the verifier]
+# fails "what must be found" "flags of the model" [flags of the verifier] [flags of the compiler]
 fails() {
     local report
-    report=$(verify "-DN=3 $2" "-DSAFETY -DCOLLAPSE" "${3:-}")
+    report=$(verify "$2" "${4:--DSAFETY -DCOLLAPSE}" "${3:-}")
     if ! grep -qF "$1" <<<"$report"; then
         echo "mutant $2: not found, the model cannot tell"
         exit 1
@@ -72,7 +72,7 @@ mutants() {
     fails "has[i]" "-DSTATELESS -DCRASHES=2"
     fails "invalid end state" "-DNO_REPEAT"
     fails "invalid end state" "-DLATE_GUEST"
-    fails "invalid end state" "-DFORGETS -DRESTARTS=1"
+    fails "non-progress cycle" "-DN=2 -DFORGETS -DRESTARTS=1 -DLOSSES=0" -l "-DNP -DCOLLAPSE"
     fails "ce<=" "-DLEAVES_EARLY"
     fails "pan:1:" "-DANY_PROCESS -DCRASHES=2"
 }
