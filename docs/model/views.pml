@@ -95,8 +95,7 @@ byte finished[N];  /* Done(epoch) */
 #define OVER 2
 byte phase = WATCH;
 byte ce = 1;       /* epoch */
-byte cm = EVERYONE;/* members that it still counts on */
-byte guests = 0;   /* those that want to come in */
+byte cm = EVERYONE;/* members that it still counts on, and those that want to be */
 byte got = 0;      /* halted so far */
 byte old = EVERYONE; /* those of them with a state */
 byte top = 0;      /* largest round of those */
@@ -267,7 +266,7 @@ inline begin_change() {
 }
 
 inline stop_all() {
-    phase = OVER; cm = 0; guests = 0; got = 0; old = 0; top = 0; done = 0;
+    phase = OVER; cm = 0; got = 0; old = 0; top = 0; done = 0;
     for (k : 0 .. N - 1) { to_stop[k] = LIVES(k) && ROUTE(k) }
     k = 0
 }
@@ -279,9 +278,9 @@ inline send_view(i) {
 inline make_view() {
     /* Whoever has no state needs one round at least to take it from the others. */
 #ifdef LATE_GUEST
-    members = cm | guests;
+    members = cm;
 #else
-    members = (top < T -> cm | guests : old);
+    members = (top < T -> cm : old);
 #endif
     count_members(members, number);
     if
@@ -289,7 +288,7 @@ inline make_view() {
     :: else ->
         assert(ce != made || (all_mem[ce] == members && all_first[ce] == top));
         made = ce; all_mem[ce] = members; all_first[ce] = top;
-        cm = members; guests = 0; got = 0; phase = WATCH;
+        cm = members; got = 0; phase = WATCH;
         for (k : 0 .. N - 1) {
             if
             :: IN(members, k) && ROUTE(k) -> send_view(k)
@@ -305,7 +304,7 @@ inline make_view() {
     to_halt[i] == 0 && halted[i] != ce)
 #define LOST_VIEW(i) (phase == WATCH && ce > 1 && IN(cm, i) && to_view[i] == 0 && \
     (st[i] == HALTED || st[i] == FRESH) && ROUTE(i))
-#define LOST_STOP(i) (LIVES(i) && !IN(cm | guests, i) && !to_stop[i] && \
+#define LOST_STOP(i) (LIVES(i) && !IN(cm, i) && !to_stop[i] && \
     (phase == OVER || known[i] == inst[i]))
 
 /* What the coordinator does about node i; what it does about all of them is in Coordinator. */
@@ -323,16 +322,11 @@ proctype Desk(byte i) {
         :: else ->
             known[i] = hello[i] - 1;
             halted[i] = 0; halted_t[i] = 0; finished[i] = 0; /* of the process before it */
-            cm = cm & ~BIT(i); guests = guests | BIT(i); begin_change()
+            cm = cm | BIT(i); begin_change()  /* newcomers are halted like all others */
         fi;
         hello[i] = 0 }
     /* That it is gone is noticed, at some time. */
-    :: d_step { phase != OVER && !LIVES(i) && IN(cm | guests, i) ->
-        guests = guests & ~BIT(i);
-        if
-        :: IN(cm, i) -> cm = cm & ~BIT(i); begin_change()
-        :: else
-        fi }
+    :: d_step { phase != OVER && !LIVES(i) && IN(cm, i) -> cm = cm & ~BIT(i); begin_change() }
     /* Its answers; those of another epoch count for nothing. */
     :: d_step { halted[i] != 0 ->
         if
@@ -374,7 +368,6 @@ proctype Coordinator() {
     :: d_step { restarts > 0 && phase != OVER ->
         restarts = restarts - 1;
         /* It reads the epoch and the members from its disk, and has forgotten all else. */
-        guests = 0;
         for (k : 0 .. N - 1) {
             if
             :: st[k] == FRESH -> known[k] = NONE
