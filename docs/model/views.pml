@@ -196,7 +196,8 @@ inline answer_halt(i) {
 
 proctype Node(byte i) {
     do
-    :: d_step { st[i] == FRESH && hello[i] == 0 && known[i] != inst[i] && phase != OVER ->
+    /* Also to a new coordinator that does not know it, whatever it is doing. */
+    :: d_step { LIVES(i) && hello[i] == 0 && known[i] != inst[i] && phase != OVER ->
         hello[i] = inst[i] + 1 }
     /* Rounds. */
     :: d_step { st[i] == RUN && t[i] < T && pr[i] == t[i] -> send_state(i) }
