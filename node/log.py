@@ -79,8 +79,7 @@ def keep_before(path: Path, round: int) -> None:
         whole, place = memoryview(path.read_bytes()), 0
         while (record := _record(whole, place)) is not None:
             frames, after = record
-            about = msgpack.unpackb(frames[0])
-            message = decode(frames[1:], about["run"]).message
+            message = _entry(frames).message
             if isinstance(message, Plan) or getattr(message, "round", 0) < round:
                 file.write(whole[place:after])
             place = after

@@ -71,7 +71,9 @@ def _is_float(value: Any) -> bool:
 CHECKS: dict[str, Callable[[Any], bool]] = {
     "int": _is_int,
     "str": lambda value: isinstance(value, str),
-    "dict[str, Any]": lambda value: isinstance(value, dict),
+    "dict[str, Any]": lambda value: (
+        isinstance(value, dict) and all(isinstance(key, str) for key in value)
+    ),
     "tuple[int, ...]": lambda value: isinstance(value, list) and all(map(_is_int, value)),
     "tuple[float, ...]": lambda value: isinstance(value, list) and all(map(_is_float, value)),
     "tuple[str, ...]": lambda value: (

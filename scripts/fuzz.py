@@ -1,0 +1,411 @@
+"""Feeds spoiled messages, logs and address books to their readers; finds what a stranger would.
+
+Usage: python scripts/fuzz.py [--count 1000000] [--seed 1] [--kept runs/fuzz.jsonl]
+Everything is made from something valid by a few random changes. A reader may refuse it, in its own
+words and in little time, or take it; whatever it takes must be of the types that it promises, and
+mean the same after it is written and read again. Goes on where it stopped, in chunks; what is found
+is printed with the bytes that show it. Sockets are not in it: see the tests of floods.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import click
+import msgpack
+import numpy as np
+from resumable import measure_missing
+
+from lppa.coordinator.metrics import check_metrics
+from lppa.node.log import LogWriter, read_log
+from lppa.protocol import codec
+from lppa.protocol.book import AddressBook, Peer, book_content, read_book
+from lppa.protocol.codec import BadMessage, decode, encode
+from lppa.protocol.errors import LppaError, RunFailed, WrongUse
+from lppa.protocol.messages import Message, Metrics, Plan
+from lppa.protocol.settings import make_settings
+from lppa.protocol.view import Place, View, read_view
+
+RUN = "run-1"
+CHUNK = 10_000
+SLOW = 2.0  # seconds for one item: far more than any needs, far less than people wait
+Frames = list[bytes]
+Rng = random.Random
+
+
+class Fault(Exception):
+    """A reader did what it must not; the text says what."""
+
+
+# -- something valid of each kind
+
+
+def value_for(annotation: str, rng: Rng) -> Any:
+    """A value of a message field's type."""
+    makers: dict[str, Callable[[], Any]] = {
+        "int": lambda: rng.randrange(100),
+        "str": lambda: rng.choice(["", "abc", "f" * 64, "tcp://127.0.0.1:5001", "θ"]),
+        "bool": lambda: rng.random() < 0.5,
+        "float": rng.random,
+        "bytes": lambda: rng.randbytes(8),
+        "dict[str, Any]": lambda: {"a": 1, "b": [1.5, None], "c": {"d": "e"}},
+        "tuple[int, ...]": lambda: tuple(range(rng.randrange(4))),
+        "tuple[float, ...]": lambda: tuple(rng.random() for _ in range(rng.randrange(4))),
+        "tuple[str, ...]": lambda: ("tensor", "seed"),
+        codec.ARRAY: lambda: np.arange(rng.choice([0, 1, 5]), dtype=rng.choice(["<f4", "|u1"])),
+        codec.VECTORS: lambda: {name: np.ones(3, "<f4") for name in ("theta", "gamma")},
+    }
+    return makers[annotation]()
+
+
+def valid_messages(rng: Rng) -> Iterator[Message]:
+    """One message of every kind there is, and those whose contents are looked into further."""
+    for kind in codec.KINDS.values():
+        # In the order of the fields, so that the same seed gives the same message.
+        yield kind(**{about.name: value_for(str(about.type), rng) for about in fields(kind)})
+    yield Plan("run", 2, {"rule": "lppa", "beta": 0.5, "rounds": 3}, 7, view().content(), "f" * 64)
+    figures = {"gamma_norm": 1.0, "gradient_norm": 2.0, "accuracy": None, "loss": 0.5}
+    totals = {"seconds": {"compute": 1.0, "exchange": 1.0, "eval": 0.5}, "bytes": {"state": 5}}
+    yield Metrics(3, {**figures, **totals}, np.ones(256), np.zeros(256))
+
+
+def view() -> View:
+    """A view of two nodes."""
+    places = {0: Place((1,), (0.5,), 0.5, (1,)), 1: Place((0,), (0.5,), 0.5, (0,))}
+    return View(0, 0, (0, 1), places, {0: "ipc:///tmp/a", 1: "tcp://127.0.0.1:5001"})
+
+
+@lru_cache(maxsize=1)
+def seeds_of_messages() -> tuple[Frames, ...]:
+    """The frames of valid messages: what mutations begin with."""
+    rng = Rng(0)
+    return tuple(
+        [memoryview(frame).tobytes() for frame in encode(message, RUN, rng.randrange(3))]
+        for _ in range(3)
+        for message in valid_messages(rng)
+    )
+
+
+# -- changes
+
+
+def nested(rng: Rng) -> Any:
+    """Lists or maps in each other, up to as deep as msgpack packs."""
+    inner: Any = 1
+    for _ in range(rng.choice([3, 40, 400])):
+        inner = [inner] if rng.random() < 0.5 else {"a": inner}
+    return inner
+
+
+DEEP = "as deep as can be"  # stands for more nesting than msgpack itself packs
+
+
+def strange(rng: Rng) -> Any:
+    """A value that hardly anybody expects."""
+    return rng.choice(
+        [
+            None, True, False, 0, -1, 1, 1 << 31, (1 << 31) - 1, 1 << 63, (1 << 64) - 1, -(1 << 63),
+            0.0, -0.0, 1e308, math.nan, math.inf, "", "x" * 70_000, "\x00", "../../etc/passwd",
+            "9" * 400, b"", b"\xff" * 9, [], {}, [[]], [{}], {"": 1}, {b"a": 1},
+            [1 << 31, 1 << 31], [0, 1 << 31], [-1], ["<f4"], "|O8", "<f8", "theta",
+            msgpack.ExtType(5, b"abc"), msgpack.Timestamp(1, 2), nested(rng), DEEP,
+            rng.choice(list(codec.KINDS)),
+        ]
+    )  # fmt: skip
+
+
+def places_in(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every (container, key) below a value."""
+    keys = list(value) if isinstance(value, dict) else range(len(value))
+    for key in keys:
+        yield value, key
+        if isinstance(value[key], (dict, list)):
+            yield from places_in(value[key])
+
+
+def change_value(content: Any, rng: Rng) -> None:
+    """Replaces, removes, doubles or adds one value somewhere."""
+    container, key = rng.choice(list(places_in(content)) or [({"": 0}, "")])
+    way = rng.random()
+    if way < 0.6:
+        container[key] = strange(rng)
+    elif way < 0.75:
+        del container[key]
+    elif isinstance(container, list):
+        container.append(container[key])
+    else:
+        container[rng.choice(["extra", "θ", ""])] = container[key]
+
+
+def flip_bits(raw: bytes, rng: Rng) -> bytes:
+    """A few bits turned over."""
+    spoiled = bytearray(raw)
+    for _ in range(rng.choice([1, 1, 2, 8])):
+        if spoiled:
+            spoiled[rng.randrange(len(spoiled))] ^= 1 << rng.randrange(8)
+    return bytes(spoiled)
+
+
+def cut(raw: bytes, rng: Rng) -> bytes:
+    """The beginning only."""
+    return raw[: rng.randrange(len(raw) + 1)]
+
+
+def splice(raw: bytes, other: bytes, rng: Rng) -> bytes:
+    """The beginning of one and the end of another."""
+    return cut(raw, rng) + other[rng.randrange(len(other) + 1) :]
+
+
+# First bytes of msgpack values: those that announce much, those that are never used.
+TYPES = bytes([0xC0, 0xC1, 0xC3, 0xC6, 0xC9, 0xCF, 0xCB, 0xD3, 0xDB, 0xDD, 0xDF, 0x80, 0x90, 0xD6])
+
+
+def swap_type(raw: bytes, rng: Rng) -> bytes:
+    """One byte becomes the beginning of another type, perhaps of four billion of it."""
+    spoiled, place = bytearray(raw), rng.randrange(len(raw) + 1)
+    spoiled[place : place + 1] = bytes([rng.choice(TYPES)]) + rng.choice([b"", b"\xff" * 4])
+    return bytes(spoiled)
+
+
+def change_bytes(raw: bytes, other: bytes, rng: Rng) -> bytes:
+    """One of the changes that know nothing of the format."""
+    way = rng.randrange(5)
+    if way == 0:
+        return cut(raw, rng)
+    if way == 1:
+        return splice(raw, other, rng)
+    return swap_type(raw, rng) if way == 2 else flip_bits(raw, rng)
+
+
+def change_message(frames: Frames, others: tuple[Frames, ...], rng: Rng) -> Frames:
+    """One change to a message: in its header, its bytes, or the frames that it has."""
+    frames, other, way = list(frames), rng.choice(others), rng.random()
+    if way < 0.5:
+        try:
+            header = msgpack.unpackb(frames[0], strict_map_key=False)
+            change_value(header, rng)
+            deep = b"\x91" * rng.choice([300, 600, 1100]) + b"\x01"
+            frames[0] = msgpack.packb(header).replace(msgpack.packb(DEEP), deep)
+        except (ValueError, TypeError, AttributeError, KeyError, msgpack.UnpackException):
+            frames[0] = flip_bits(frames[0], rng)  # it was no header any more
+    elif way < 0.85:
+        place = 0 if rng.random() < 0.8 else rng.randrange(len(frames))
+        frames[place] = change_bytes(frames[place], rng.choice(other), rng)
+    elif way < 0.9:
+        frames = [other[0], *frames[1:]]
+    elif way < 0.95:
+        frames.append(rng.choice(other))
+    else:
+        del frames[rng.randrange(len(frames))]
+    return frames or [b""]
+
+
+# -- what readers must hold
+
+
+def check_message(frames: Frames) -> str:
+    """Decodes; whatever is taken has the promised types and survives being sent on."""
+    try:
+        envelope = decode(frames, RUN)
+    except BadMessage:
+        return "refused"
+    message = envelope.message
+    if type(message) not in codec.NAMES:
+        raise Fault(f"a {type(message).__name__} came out")
+    for about in fields(message):
+        check_type(about.name, str(about.type), getattr(message, about.name))
+    again = decode(encode(message, RUN, envelope.sender), RUN)
+    if meaning(again.message) != meaning(message) or again.sender != envelope.sender:
+        raise Fault("it means something else after it was sent on")
+    check_contents(message)
+    return "taken"
+
+
+def check_contents(message: Message) -> None:
+    """What looks into a message further refuses in its own words as well."""
+    try:
+        if isinstance(message, Plan):
+            make_settings(message.settings)
+            read_view(message.view)
+        elif isinstance(message, Metrics):
+            check_metrics(message)
+    except (WrongUse, RunFailed, BadMessage):
+        return
+
+
+SHAPES: dict[str, Callable[[Any], bool]] = {
+    "int": lambda v: type(v) is int and -(1 << 63) < v < 1 << 63,
+    "str": lambda v: type(v) is str and len(v) <= codec.MAX_TEXT,
+    "bool": lambda v: type(v) is bool,
+    "float": lambda v: type(v) is float,
+    "bytes": lambda v: type(v) is bytes,
+    "dict[str, Any]": lambda v: type(v) is dict and all(type(key) is str for key in v),
+    "tuple[int, ...]": lambda v: type(v) is tuple and all(type(x) is int for x in v),
+    "tuple[float, ...]": lambda v: type(v) is tuple and all(type(x) is float for x in v),
+    "tuple[str, ...]": lambda v: type(v) is tuple and all(type(x) is str for x in v),
+    codec.ARRAY: lambda v: is_array(v),
+    codec.VECTORS: lambda v: 0 < len(v) <= codec.MAX_VECTORS and all(map(is_array, v.values())),
+}
+
+
+def is_array(value: Any) -> bool:
+    """An array of one of our types, that numpy can work on where it is."""
+    return isinstance(value, np.ndarray) and value.dtype.str in codec.DTYPES and value.flags.aligned
+
+
+def check_type(name: str, annotation: str, value: Any) -> None:
+    """Said again, apart from the codec: what each annotation promises."""
+    if not SHAPES[annotation](value):
+        raise Fault(f"{name} is not {annotation}: {str(value)[:80]!r}")
+
+
+def meaning(message: Message) -> list[bytes]:
+    """Everything in a message as bytes: NaN is then the same as itself."""
+    return [memoryview(frame).tobytes() for frame in encode(message, RUN, 0)]
+
+
+def fuzz_message(rng: Rng, folder: Path) -> tuple[str, bytes]:
+    """One message with one to three changes."""
+    known = seeds_of_messages()
+    frames = rng.choice(known)
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        frames = change_message(frames, known, rng)
+    return guarded(lambda: check_message(frames)), b"|".join(frames)
+
+
+@lru_cache(maxsize=1)
+def valid_log() -> bytes:
+    """A log as a node writes it."""
+    rng = Rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        writer = LogWriter(Path(folder) / "log", RUN, 0, Plan("n", 2, {}, 1, {}, "f"))
+        for message in valid_messages(rng):
+            writer(rng.choice(["in", "out"]), 1, message)
+        writer.close()
+        return (Path(folder) / "log").read_bytes()
+
+
+def fuzz_log(rng: Rng, folder: Path) -> tuple[str, bytes]:
+    """A recorded log with a few bytes changed."""
+    raw = change_bytes(valid_log(), valid_log(), rng)
+    if rng.random() < 0.2:
+        raw += rng.choice([bytes(4), b"\xff" * 4, b"\x01\0\0\0" + bytes(8), raw])
+    path = folder / "log"
+    path.write_bytes(raw)
+
+    def read() -> str:
+        for entry in read_log(path):
+            if entry.direction not in ("in", "out") or type(entry.peer) is not int:
+                raise Fault(f"an entry from nowhere: {entry.direction!r}, {entry.peer!r}")
+            check_type("message", "bool", type(entry.message) in codec.NAMES)
+        return "taken"
+
+    return guarded(read), raw
+
+
+@lru_cache(maxsize=1)
+def valid_book() -> str:
+    """A peers.json."""
+    peers = [Peer(f"tcp://127.0.0.1:{5000 + i}", chr(97 + i) * 40) for i in range(3)]
+    return json.dumps(book_content(AddressBook(RUN, peers[0], tuple(peers[1:]), True)))
+
+
+def fuzz_book(rng: Rng, folder: Path) -> tuple[str, bytes]:
+    """A peers.json with a value or some bytes changed."""
+    raw = valid_book().encode()
+    if rng.random() < 0.7:
+        content = json.loads(raw)
+        change_value(content, rng)
+        raw = json.dumps(content, default=str, skipkeys=True).encode()
+    else:
+        raw = change_bytes(raw, raw, rng)
+    path = folder / "peers.json"
+    path.write_bytes(raw)
+
+    def read() -> str:
+        book = read_book(path)
+        path.write_text(json.dumps(book_content(book)))
+        if read_book(path) != book:
+            raise Fault("it is another book after it was written")
+        return "taken"
+
+    return guarded(read), raw
+
+
+def guarded(read: Callable[[], str]) -> str:
+    """Runs a reader: refused, taken, or what it did wrong."""
+    began = time.process_time()
+    try:
+        outcome = read()
+    except (BadMessage, LppaError):
+        outcome = "refused"
+    except Fault as fault:
+        outcome = f"fault: {fault}"
+    except Exception as error:
+        outcome = f"fault: {type(error).__name__}: {str(error)[:200]}"
+    seconds = time.process_time() - began
+    return outcome if seconds < SLOW else f"fault: it took {seconds:.1f} s"
+
+
+TARGETS: dict[str, Callable[[Rng, Path], tuple[str, bytes]]] = {
+    "message": fuzz_message,
+    "log": fuzz_log,
+    "book": fuzz_book,
+}
+
+
+def fuzz(seed: str, count: int, target: str = "message") -> dict[str, Any]:
+    """So many items of one sort: how often each outcome was, the slowest, and what went wrong."""
+    rng, outcomes, faults, slowest = Rng(f"{target}/{seed}"), Counter[str](), [], 0.0
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(count):
+            began = time.process_time()
+            outcome, raw = TARGETS[target](rng, Path(folder))
+            slowest = max(slowest, time.process_time() - began)
+            outcomes[outcome.partition(":")[0]] += 1
+            if outcome.startswith("fault") and len(faults) < 20:
+                faults.append({"what": outcome, "bytes": raw[:4096].hex()})
+    return {"count": count, **outcomes, "slowest": slowest, "faults": faults}
+
+
+@click.command(help=__doc__)
+@click.option("--count", default=1_000_000, show_default=True, help="Messages.")
+@click.option("--seed", default=1, show_default=True)
+@click.option("--kept", default="runs/fuzz.jsonl", show_default=True, type=Path)
+def main(count: int, seed: int, kept: Path) -> None:
+    """Fuzzes so many messages, and logs and books besides, and says what was found."""
+    parts = [f"message/{seed}/{part}" for part in range(math.ceil(count / CHUNK))]
+    # Files take a hundred times as long, and have far fewer ways to be wrong.
+    parts += [f"{target}/{seed}/{part}" for target in ("log", "book") for part in range(2)]
+
+    def measure(name: str) -> dict[str, Any]:
+        target, _, rest = name.partition("/")
+        return fuzz(rest, min(CHUNK, count), target)
+
+    rows = measure_missing(kept, parts, measure)
+    rows = [row for row in rows if row["name"] in parts]
+    for target in TARGETS:
+        of_it = [row for row in rows if row["name"].startswith(target)]
+        total = {k: sum(r.get(k, 0) for r in of_it) for k in ("count", "refused", "taken", "fault")}
+        slowest = max(row["slowest"] for row in of_it)
+        figures = ", ".join(f"{number:,} {name}" for name, number in total.items())
+        click.echo(f"{target}: {figures}, slowest {slowest * 1000:.1f} ms")
+    found = {fault["what"]: fault["bytes"] for row in rows for fault in row["faults"]}
+    for what, raw in found.items():
+        click.echo(f"{what}\n    {raw}")
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()
