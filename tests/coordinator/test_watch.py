@@ -25,6 +25,7 @@ from lppa.protocol.messages import (
     Metrics,
     Plan,
     Progress,
+    Pulse,
     Refuse,
     State,
     Taken,
@@ -216,8 +217,11 @@ class World:
         return message
 
     def answer(self, node):
-        assert self.nodes[node].socket.poll(20_000)
-        return decode(self.nodes[node].receive(), RUN).message
+        while True:
+            assert self.nodes[node].socket.poll(20_000)
+            message = decode(self.nodes[node].receive(), RUN).message
+            if not isinstance(message, Pulse):
+                return message
 
 
 @pytest.fixture
@@ -295,7 +299,8 @@ def test_reports_that_nobody_asked_for_are_neither_kept_nor_written(world_of, tm
     world.send(1, Metrics(10, {**VALUES, "more": "x" * 20_000}, np.ones(256), np.zeros(256)))
     world.report(10)
     world.finish()
-    world.watch.follow(directory.metrics, world.rows.append, lambda rounds, alive: None)
+    world.watch.listener = Listeners(directory, world.watch.listener)
+    world.follow()
     directory.metrics_file.close()
     assert [row["round"] for row in world.rows] == [5, 10]
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
@@ -327,7 +332,7 @@ def test_a_report_that_came_twice_counts_once_and_its_node_is_told(world_of):
     world.nodes[1].send(encode(Ask(0, 7, 0), RUN, 1))
     world.finish()
     world.follow()
-    assert sorted(world.metrics) == [(0, 5), (1, 5), (2, 5)]
+    assert sorted(world.reports) == [(0, 5), (1, 5), (2, 5)]
     while not isinstance(world.answer(1), Plan):
         pass
     answers = [world.answer(1) for _ in range(3)]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lppa.coordinator.views import first_view
 from lppa.node.policy import Policy, run_folder
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.fingerprint import plan_fingerprint
@@ -15,6 +16,11 @@ from lppa.protocol.settings import make_settings
 from lppa.running.prepare import make_blueprint
 
 QUIET = {"dataset": "quadratic", "beta": 0.1}
+
+
+def first_plan(settings):
+    blueprint = make_blueprint(settings, 3, "run")
+    return blueprint.plan(0, first_view(blueprint))
 
 
 @pytest.mark.parametrize(
@@ -31,7 +37,7 @@ QUIET = {"dataset": "quadratic", "beta": 0.1}
     ],
 )
 def test_a_plan_that_breaks_the_policy_is_refused_with_the_reason(policy, settings, reason):
-    plan = make_blueprint(make_settings(QUIET, settings), 3, "run").plan(0)
+    plan = first_plan(make_settings(QUIET, settings))
     with pytest.raises(RunFailed, match=f"refuses the plan: .*{reason}"):
         policy.settings(plan, {})
 
@@ -41,7 +47,7 @@ def test_a_plan_that_breaks_the_policy_is_refused_with_the_reason(policy, settin
     [Policy(), Policy(least_beta=0.1), Policy(0.1, 1), Policy(allow_reveal_batches=True)],
 )
 def test_a_plan_that_keeps_the_policy_is_taken(policy):
-    plan = make_blueprint(make_settings(QUIET, {"data_dir": "/etc"}), 3, "run").plan(0)
+    plan = first_plan(make_settings(QUIET, {"data_dir": "/etc"}))
     assert policy.settings(plan, {}).data_dir is None, "a node knows itself where its data is"
     assert policy.settings(plan, {"data_dir": "mine"}).data_dir == "mine"
     assert replace(policy, trusts_folders=True).settings(plan, {}).data_dir == "/etc"
@@ -63,13 +69,14 @@ def test_a_name_that_is_no_folder_s_is_refused(name):
 
 
 def test_what_every_node_must_be_told_alike_is_in_the_fingerprint_that_it_computes():
-    plans = [make_blueprint(make_settings(QUIET), 3, "run").plan(0)] * 2
+    plans = [first_plan(make_settings(QUIET))] * 2
     honest = plan_fingerprint(plans[0])
     for change in (
         {"name": "other"},
         {"nodes": 4},
         {"run_seed": plans[0].run_seed + 1},
         {"fingerprint": "0" * 64},
+        {"greeting": "0" * 64},
         {"view": {**plans[0].view, "members": [0, 1]}},
         *({"settings": {**plans[0].settings, key: "x"}} for key in plans[0].settings),
     ):

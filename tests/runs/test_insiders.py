@@ -9,6 +9,7 @@ import pytest
 from processes import PATIENCE, eventually, read_summary, run_command
 
 from lppa.coordinator.bootstrap import Roster
+from lppa.coordinator.views import first_view
 from lppa.protocol.book import key_file, read_book, read_key
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import RunFailed
@@ -45,8 +46,10 @@ def two_plans(**of_second):
     both = make_settings({"dataset": "quadratic", "beta": 0.1, "timeout": 60})
     settings = (both, make_settings(both.to_dict(), of_second))
     # The graph is the same: full, of two nodes.
-    plans = [make_blueprint(told, 2, "run").plan(i) for i, told in enumerate(settings)]
-    return [replace(plan, run_seed=1, fingerprint="f" * 64) for plan in plans]
+    blueprints = [make_blueprint(told, 2, "run") for told in settings]
+    plans = [b.plan(i, first_view(b)) for i, b in enumerate(blueprints)]
+    number = "f" * 64
+    return [replace(p, run_seed=1, fingerprint=number, greeting=number) for p in plans]
 
 
 @pytest.mark.parametrize("lie", [{"beta": 0.0}, {"reveal_batches": True}, {"noise_every": 0}])
