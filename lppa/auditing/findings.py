@@ -7,10 +7,11 @@ told apart from others' by linear means.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lppa.auditing.assemble import Hidden
+from lppa.auditing.grade import worst
 from lppa.coordinator.figures import Figures, Guarantee, Protection, read
 
 Noise = float | str
@@ -90,6 +91,21 @@ class PerRound(Figures):
 
 
 @dataclass(frozen=True, eq=False)
+class ViewAudit(Figures):
+    """What a later view of the graph hides: nodes were lost, or came back.
+
+    A view begins with fresh noise and fresh gradients, so that it is judged as a run of its own;
+    what went before is judged as if the view before had gone on.
+    """
+
+    epoch: int
+    first_round: int
+    members: list[int]
+    grade: str
+    ratio: float | None
+
+
+@dataclass(frozen=True, eq=False)
 class AuditDocument(Figures):
     """All that an audit finds: the content of audit.json."""
 
@@ -118,10 +134,13 @@ class AuditDocument(Figures):
     epsilon: Guarantee | None
     law: list[str]
     per_round: PerRound | None = None
+    views: list[ViewAudit] = field(default_factory=list)
+    """Of a run whose graph has changed, those after the first."""
 
     def left_out(self) -> tuple[str, ...]:
-        """Rounds are looked at one by one only where that is asked for."""
-        return ("per_round",) if self.per_round is None else ()
+        """Rounds are looked at one by one only where that is asked for; most graphs stay."""
+        without = ("per_round",) if self.per_round is None else ()
+        return without if self.views else (*without, "views")
 
     @property
     def ratio(self) -> float | None:
@@ -130,8 +149,11 @@ class AuditDocument(Figures):
 
     @property
     def protection(self) -> Protection:
-        """What of it stands in a run's summary."""
-        return Protection(self.grade, self.ratio, self.epsilon)
+        """What of it stands in a run's summary: the worst of all views."""
+        grade = worst((self.grade, *(view.grade for view in self.views)))
+        ratios = [self.ratio, *(view.ratio for view in self.views)]
+        least = min((ratio for ratio in ratios if ratio is not None), default=None)
+        return Protection(grade, least, self.epsilon)
 
     @classmethod
     def read_parts(cls, content: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,6 +166,7 @@ class AuditDocument(Figures):
             "dropout": read(Dropout, content["dropout"]),
             "epsilon": read(Guarantee, content["epsilon"]),
             "per_round": read(PerRound, content.get("per_round")),
+            "views": [ViewAudit.from_dict(view) for view in content.get("views", [])],
         }
 
 

@@ -6,14 +6,18 @@ One place that hears every report and passes it on; how each of them looks is no
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 from lppa.auditing.assemble import RUN, Hidden, before_a_run
 from lppa.auditing.document import audit_blueprint, warning_lines
-from lppa.auditing.findings import AuditDocument
+from lppa.auditing.findings import AuditDocument, ViewAudit
 from lppa.coordinator.figures import Protection, Summary
 from lppa.coordinator.metrics import Collection, largest_example
 from lppa.coordinator.plan import Blueprint
+from lppa.protocol.errors import RunFailed
+from lppa.protocol.names import name_all
+from lppa.protocol.view import View
 from lppa.report.tensorboard import EventWriter
 from lppa.report.write import write_report
 from lppa.running.facts import Facts
@@ -39,12 +43,14 @@ class Records:
         self.directory = RunDirectory(folder, blueprint, old)
         events = [EventWriter(folder / "tensorboard")] if tensorboard else []
         self.listener = Listeners(self.directory, *events, listener)
+        self.first: Blueprint | None = None
         self.verdict: list[str] = []
         self.findings: list[str] = []
         self.audit: AuditDocument | None = None
         self.before: Hidden | None = None
         self.rows = 1
         self.told: tuple[str, bool] | None = None
+        self.views: list[tuple[View, Blueprint]] = []
 
     def begin(self, blueprint: Blueprint, facts: Facts | None) -> None:
         """What is known before the run: what it will not hide, and who has which data."""
@@ -61,6 +67,25 @@ class Records:
                 "the like) are part of θ: averaged, tracked and hidden like its weights"
             )
         self.warn(scale_warnings(blueprint))
+
+    def enter(self, view: View, blueprint: Blueprint) -> None:
+        """A view of the graph that is about to begin; one that hides nothing is refused."""
+        found = self._of_view(view, blueprint, self.before)
+        if found.grade == "open" and self.audit is not None and self.audit.grade != "open":
+            left = name_all(set(view.members))
+            raise RunFailed(
+                f"among {left} alone gradients would be open to be read; go on with all nodes: "
+                "--resume"
+            )
+        self.views.append((view, blueprint))
+        self._audit(blueprint if self.first is None else self.first, self.before)
+        if found.grade == "weak" and self.audit is not None and self.audit.grade == "hidden":
+            self.warn([f"from round {view.first_round} on gradients are only weakly hidden"])
+
+    def _of_view(self, view: View, blueprint: Blueprint, hide: Hidden | None) -> ViewAudit:
+        found = audit_blueprint(blueprint, hide)
+        members = list(view.members)
+        return ViewAudit(view.epoch, view.first_round, members, found.grade, found.ratio)
 
     def end(self, blueprint: Blueprint, collection: Collection) -> bool:
         """What is known after the run: what it hid, and whether it is what it seems."""
@@ -80,7 +105,9 @@ class Records:
 
     def _audit(self, blueprint: Blueprint, hide: Hidden | None) -> None:
         """Writes the audit down; a verdict that was told already is not told again."""
-        self.audit = found = audit_blueprint(blueprint, hide)
+        self.first = blueprint
+        views = [self._of_view(view, part, hide) for view, part in self.views]
+        self.audit = found = replace(audit_blueprint(blueprint, hide), views=views)
         self.directory.record("audit.json", found.to_dict())
         grade = (found.grade, found.bad)
         self.verdict = warning_lines(found)

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lppa.coordinator.bootstrap import Roster, Start, bootstrap
@@ -17,7 +18,7 @@ from lppa.coordinator.figures import FAILED, INTERRUPTED, Outcome, Summary
 from lppa.coordinator.membership import Membership
 from lppa.coordinator.metrics import Collection, summarise
 from lppa.coordinator.plan import Blueprint
-from lppa.coordinator.views import first_view, make_view
+from lppa.coordinator.views import first_view, make_view, part_of
 from lppa.coordinator.watch import Watch
 from lppa.own_code import OwnCode
 from lppa.protocol.book import NO_KEY, AddressBook, Peer
@@ -125,7 +126,10 @@ class Led:
         def make(
             members: Sequence[int], epoch: int, first_round: int, newcomers: Sequence[int]
         ) -> View:
-            return make_view(blueprint, members, epoch, first_round, newcomers, roster.endpoints)
+            view = make_view(blueprint, members, epoch, first_round, newcomers, roster.endpoints)
+            part = part_of(blueprint, members, epoch)
+            records.enter(view, replace(blueprint, topology=part.topology, W=part.W))
+            return view
 
         self.membership = Membership(
             first_view(blueprint),
