@@ -34,8 +34,8 @@ from lppa.protocol.messages import (
     Who,
 )
 from lppa.protocol.names import name_all
-from lppa.protocol.sockets import Arrival, Inbox, wait_for_any
 from lppa.protocol.view import View
+from lppa.protocol.wire import Arrival, Inbox, wait_for_any
 
 TICK = 0.1
 FORGOTTEN = 6.0  # seconds

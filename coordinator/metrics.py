@@ -40,16 +40,21 @@ GENEROUS = 4.0  # all sound runs that were measured, of 2 to 24 nodes, stayed be
 
 @dataclass
 class Collection:
-    """All reports of a run, by round and node; `members` are those who are there to report."""
+    """All reports of a run, by round and node.
+
+    `members` are those who are there to report; `views` has those of each view, by its epoch.
+    """
 
     nodes: int
     members: set[int] = field(default_factory=set)
+    views: dict[int, set[int]] = field(default_factory=dict)
     reports: dict[int, dict[int, Metrics]] = field(default_factory=dict)
     history: list[Row] = field(default_factory=list)
     done: dict[int, Done] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.members = self.members or set(range(self.nodes))
+        self.views = self.views or {0: set(self.members)}
 
     def has(self, node: int, round: int) -> bool:
         """Whether a node's report of a round is there."""
@@ -57,18 +62,39 @@ class Collection:
 
     def add(self, node: int, metrics: Metrics) -> Row | None:
         """Takes a report in; returns the round's row when it was the last one missing."""
-        if self.has(node, metrics.round):
-            return None
         of_round = self.reports.setdefault(metrics.round, {})
-        of_round[node] = metrics
-        if not self.members <= set(of_round) or self._has_row(metrics.round):
+        if node in of_round:
             return None
-        row = combine(metrics.round, [of_round[i] for i in sorted(self.members)])
+        of_round[node] = metrics
+        return self._row(metrics.round)
+
+    def change(self, members: set[int]) -> list[Row]:
+        """Others are there from now on; returns the rows that waited for who is gone."""
+        if members == self.members:
+            return []
+        self.members = set(members)
+        rows = [self._row(round) for round in sorted(self.reports)]
+        return [row for row in rows if row is not None]
+
+    def _row(self, round: int) -> Row | None:
+        """A round's row, once; None while reports are missing."""
+        of_round = self.reports[round]
+        if any(row.round == round for row in reversed(self.history)):
+            return None
+        if not all(report.theta.size for report in of_round.values()):
+            return None
+        epoch = max(report.epoch for report in of_round.values())
+        whole = self.views.get(epoch, set())
+        together = {i for i, report in of_round.items() if report.epoch == epoch}
+        if whole and whole <= together:
+            row = combine(round, [of_round[i] for i in sorted(whole)])
+        elif self.members <= set(of_round):
+            # Of those who are left: their sums alone are no law.
+            row = combine(round, [of_round[i] for i in sorted(self.members)], whole=False)
+        else:
+            return None
         self.history.append(row)
         return row
-
-    def _has_row(self, round: int) -> bool:
-        return any(row.round == round for row in reversed(self.history))
 
 
 def check_metrics(metrics: Metrics) -> None:
@@ -102,8 +128,8 @@ def check_totals(totals: Any, name: str) -> None:
         raise BadMessage(f"a report whose {name} are not numbers")
 
 
-def combine(round: int, reports: list[Metrics]) -> Row:
-    """One evaluation over all nodes."""
+def combine(round: int, reports: list[Metrics], whole: bool = True) -> Row:
+    """One evaluation over all nodes; of a part of a view there is no conservation."""
     theta = np.stack([report.theta for report in reports])
     distances = np.linalg.norm(theta - theta.mean(0), axis=1)
     others = [report.values.get("metrics", {}) for report in reports]
@@ -111,7 +137,7 @@ def combine(round: int, reports: list[Metrics]) -> Row:
         round=round,
         reported={name: COMBINE[FIGURES[name].over](told(reports, name)) for name in combined()},
         consensus=float(np.sqrt((distances**2).mean())),
-        conservation=conservation(reports),
+        conservation=conservation(reports) if whole else None,
         metrics={name: spread_of([of.get(name) for of in others]) for name in others[0]},
     )
 

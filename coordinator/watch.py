@@ -36,7 +36,7 @@ from lppa.protocol.messages import (
 )
 from lppa.protocol.names import name_all
 from lppa.protocol.settings import Settings
-from lppa.protocol.sockets import wait_for_any
+from lppa.protocol.wire import wait_for_any
 
 log = logging.getLogger("lppa.coordinator")
 
@@ -132,7 +132,10 @@ class Watch:
             self._look_for_failures()
             for node, message in self.membership.due(time.monotonic()):
                 self.roster.send(node, message)
-            self.collection.members = set(self.membership.members)
+            view = self.membership.view
+            self.collection.views.setdefault(view.epoch, set(view.members))
+            for row in self.collection.change(self.membership.members):
+                self.listener.row(row)
 
     def _take(self, node: int, message: Message) -> None:
         now = time.monotonic()
@@ -186,9 +189,6 @@ class Watch:
             self.listener.say(f"note: node {node} is back, and joins the others")
             self.membership.come(node, now)
         waiting = self.membership.phase == "halting" and node in self.membership.newcomers
-        if waiting:
-            # It is in no view yet: nothing has to be stopped there.
-            self.membership.halted(node, self.membership.last_epoch, -1, now)
         # A second copy of the plan does no harm.
         self.roster.send(node, Waiting((node,)) if waiting else self.plan_again(node))
 

@@ -36,8 +36,9 @@ from lppa.protocol.messages import Failed, Late, Noise, Plan, Seed
 from lppa.protocol.network import NetworkLinks
 from lppa.protocol.outgoing import Reports
 from lppa.protocol.settings import OWN, Settings
-from lppa.protocol.sockets import FAREWELL, Inbox, Wire
+from lppa.protocol.transports import open_wire
 from lppa.protocol.view import View, read_view
+from lppa.protocol.wire import FAREWELL, Inbox, Wire
 
 log = logging.getLogger("lppa.node")
 
@@ -76,7 +77,7 @@ def run_node(book: AddressBook, me: int, secret: str | None, means: Means) -> Pa
         # Before a look at what is there: a process that was left over may still be writing.
         lock.take(means.timeout)
     found = usable(checkpoints_folder(folder)) if means.resume else {}
-    wire = Wire(book, me, secret)
+    wire = open_wire(book, me, secret)
     try:
         inbox = wire.inbox()
         coordinator = wire.outbox(COORDINATOR, means.timeout)

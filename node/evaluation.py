@@ -60,7 +60,7 @@ class Evaluation:
         values["dropped"] = dict(self.links.dropped)
         values["memory"] = proportional_bytes()
         values |= self.scrutiny.about()
-        return Metrics(now.t, values, theta, told)
+        return Metrics(now.t, values, theta, told, now.epoch)
 
 
 def norm_of(vector: torch.Tensor | None) -> float | None:

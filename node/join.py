@@ -28,7 +28,7 @@ from lppa.protocol.messages import (
 from lppa.protocol.names import name_all
 from lppa.protocol.outgoing import Reports
 from lppa.protocol.settings import NOISE_EXCHANGES
-from lppa.protocol.sockets import Outbox, Wire, wait_for_any
+from lppa.protocol.wire import Outbox, Wire, wait_for_any
 
 log = logging.getLogger("lppa.join")
 
@@ -56,7 +56,7 @@ def join(wire: Wire, coordinator: Outbox, timeout: float, hello: Hello) -> Plan:
     where = wire.book.coordinator.endpoint
     heard = time.monotonic()
     missing: tuple[int, ...] = ()
-    greeted = 0.0
+    greeted, halted = 0.0, 0
     log.info("looking for the coordinator at %s", where)
     while True:
         now = time.monotonic()
@@ -81,7 +81,11 @@ def join(wire: Wire, coordinator: Outbox, timeout: float, hello: Hello) -> Plan:
         if message is None:
             continue
         heard = time.monotonic()
-        if isinstance(message, Plan):
+        if isinstance(message, Halt):
+            # A plan that may be on its way is of a view that is over.
+            halted = max(halted, message.epoch)
+            coordinator.send(encode(Halted(halted, -1), wire.book.run, wire.me), wait=False)
+        if isinstance(message, Plan) and message.view.get("epoch", 0) >= halted:
             return message
         if isinstance(message, Refuse):
             raise WrongUse(f"the coordinator refuses node {wire.me}: {message.reason}")

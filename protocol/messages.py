@@ -226,6 +226,7 @@ class Metrics:
     values: dict[str, Any]
     theta: np.ndarray
     excess: np.ndarray
+    epoch: int = 0
 
 
 @dataclass(frozen=True)

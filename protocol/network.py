@@ -50,7 +50,7 @@ from lppa.protocol.messages import (
 )
 from lppa.protocol.names import name_all
 from lppa.protocol.outgoing import Outgoing, Reports
-from lppa.protocol.sockets import Arrival, Inbox, Outbox, SendTimeout, Wire, wait_for_any
+from lppa.protocol.wire import Arrival, Inbox, Outbox, SendTimeout, Wire, wait_for_any
 
 log = logging.getLogger("lppa.links")
 
@@ -72,7 +72,6 @@ class NetworkLinks(Links):
     ) -> None:
         super().__init__(around)
         told = endpoints or {}
-        self.wire = wire
         self.run = wire.book.run
         self.inbox = inbox
         # A node's own reports, which need an answer now and then too.
@@ -346,4 +345,4 @@ class NetworkLinks(Links):
     def close(self) -> None:
         """Lets go of the ways out: the neighbours of the next view may be others."""
         for way in self.outgoing.values():
-            self.wire.drop(way.outbox)
+            way.outbox.close()

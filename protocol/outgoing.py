@@ -23,7 +23,7 @@ from lppa.protocol.messages import (
     Taken,
     Who,
 )
-from lppa.protocol.sockets import Outbox, wait_for_any
+from lppa.protocol.wire import Outbox, wait_for_any
 
 MOST_REPORTS = 1024  # that are kept for a coordinator that is away; a few kilobytes each
 

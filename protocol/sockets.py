@@ -21,6 +21,7 @@ from lppa.protocol.codec import COORDINATOR, MAX_FRAME, MAX_HEADER, MAX_VECTORS,
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.guard import Guard
 from lppa.protocol.names import describe
+from lppa.protocol.wire import FAREWELL, Arrival, Box, SendTimeout
 
 if TYPE_CHECKING:
     from zmq.auth.thread import ThreadAuthenticator
@@ -37,14 +38,9 @@ MOST_FRAMES = MAX_VECTORS + 1
 MOST_AT_ONCE = 64  # messages that are read before deadlines and the coordinator are heeded again
 MOST_OFFENCES = 32  # by one peer
 NOBODY = -2  # speaks with a key that is not in the address book
-FAREWELL = 2.0  # seconds for last words to the coordinator
 REFUSED = zmq.EVENT_HANDSHAKE_FAILED_AUTH
 # A network that swallows what is sent is noticed after this long, and another connection tried.
 UNHEARD_MS = 10_000
-
-
-class SendTimeout(Exception):
-    """The receiver's queue stayed full for the whole time allowed."""
 
 
 @dataclass(frozen=True)
@@ -67,20 +63,6 @@ def keys_of(secret: str) -> Keys:
         return Keys(zmq.curve_public(secret.encode()).decode(), secret)
     except (zmq.ZMQError, ValueError):
         raise WrongUse("the secret key is not a CURVE key") from None
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """Frames from the inbox: the connection to answer on, and who the key says is speaking.
-
-    `speaker` is None where links are not encrypted: then only the header tells. `connection` is the
-    number of its socket, −1 where connections are not watched.
-    """
-
-    route: bytes
-    frames: list[Frame]
-    speaker: int | None
-    connection: int = -1
 
 
 class Wire:
@@ -164,12 +146,6 @@ class Wire:
         socket.reconnect_ivl_max = 1000
         return socket
 
-    def drop(self, outbox: Outbox) -> None:
-        """Lets an outbox go; what it was given may still arrive within FAREWELL seconds."""
-        self.outboxes.remove(outbox)
-        outbox.socket.disable_monitor()
-        outbox.socket.close(linger=int(FAREWELL * 1000))
-
     def close(self, linger: float) -> None:
         """Closes everything, giving messages that are still on their way `linger` seconds."""
         if self.guard:
@@ -200,6 +176,10 @@ class Inbox:
         self.guard = guard
         self.allowed = allowed
         self.offences: Counter[int] = Counter()
+
+    def wait_with(self, others: Sequence[Box], seconds: float) -> None:
+        """Returns when something can be received from one of the others, or the time is over."""
+        _wait(others, seconds)
 
     def allow(self, each: int, together: int) -> None:
         """How many bytes may come and not be read yet, from one connection and from all."""
@@ -267,6 +247,15 @@ class Outbox:
         self.turned_down = False
         self.hang_ups = 0  # in a row, with no handshake between them
 
+    def wait_with(self, others: Sequence[Box], seconds: float) -> None:
+        """Returns when something can be received from one of the others, or the time is over."""
+        _wait(others, seconds)
+
+    def close(self) -> None:
+        """Lets it go; what it was given may still arrive within FAREWELL seconds."""
+        self.socket.disable_monitor()
+        self.socket.close(linger=int(FAREWELL * 1000))
+
     def send(self, frames: Sequence[Frame], wait: bool = True) -> bool:
         """Queues a message; its arrays must not change any more. False if it was not taken."""
         try:
@@ -327,11 +316,11 @@ def _parts(socket: zmq.Socket[bytes], last: zmq.Frame) -> list[Frame]:
     return frames
 
 
-def wait_for_any(boxes: Sequence[Inbox | Outbox], seconds: float) -> None:
-    """Returns when something can be received from one of the boxes, or the time is over."""
+def _wait(boxes: Sequence[Box], seconds: float) -> None:
     poller = zmq.Poller()
     for box in boxes:
-        poller.register(box.socket, zmq.POLLIN)
+        # Boxes of one transport are waited for together; there is no other here.
+        poller.register(cast(Inbox | Outbox, box).socket, zmq.POLLIN)
     # Rounded up: a poll of 0 ms for the last fraction of a millisecond would spin.
     poller.poll(max(0, int(seconds * 1000) + 1))
 

@@ -22,7 +22,8 @@ from lppa.coordinator.bootstrap import Roster
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.settings import make_settings
-from lppa.protocol.sockets import Wire, wait_for_any
+from lppa.protocol.sockets import Wire
+from lppa.protocol.wire import wait_for_any
 from lppa.running.display import Silent
 from lppa.running.launch import Given, LocalNodes, fork, fork_context, stop_fork_server
 from lppa.running.prepare import make_blueprint

@@ -124,13 +124,13 @@ def kept_collection(past: Past, round: int) -> Collection:
     return kept
 
 
-def sketches(past: Past, round: int, node: int) -> tuple[np.ndarray, np.ndarray]:
-    """Those of a report that waits for others'; none of one that does not."""
+def sketches(past: Past, round: int, node: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """Those of a report that waits for others', with its epoch; none of one that does not."""
     try:
         with np.load(pending_file(past.folder, round, node)) as file:
-            return file["theta"], file["excess"]
+            return file["theta"], file["excess"], int(file["epoch"])
     except (OSError, ValueError, KeyError):
-        return np.zeros(0), np.zeros(0)
+        return np.zeros(0), np.zeros(0), 0
 
 
 def last_row(folder: Path) -> int:

@@ -25,8 +25,10 @@ from lppa.protocol.book import NO_KEY, AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.messages import Hello, Plan
-from lppa.protocol.sockets import FAREWELL, Wire, new_keys
+from lppa.protocol.sockets import new_keys
+from lppa.protocol.transports import open_wire
 from lppa.protocol.view import View
+from lppa.protocol.wire import FAREWELL
 from lppa.running.chaos import Chaos
 from lppa.running.facts import Facts, look
 from lppa.running.launch import Given, LocalNodes, warm_up
@@ -55,7 +57,7 @@ def coordinate(
     Nodes that are given are started here, and ended. A run with a past goes on where it was.
     """
     began = time.monotonic()
-    wire = Wire(book, COORDINATOR, secret)
+    wire = open_wire(book, COORDINATOR, secret)
     try:
         inbox = wire.inbox()
         records = Records(folder, blueprint, listener, tensorboard, past is not None)
@@ -197,6 +199,7 @@ class Led:
         kept = kept_collection(past, round)
         self.watch.collection.reports = kept.reports
         self.watch.collection.history = kept.history
+        self.watch.collection.views = {e: set(who) for e, (who, _) in past.views.items()}
         if start.running and self.roster.may_return:
             now = time.monotonic()
             for node in set(start.view.members) - set(self.roster.routes):

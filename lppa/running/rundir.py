@@ -103,7 +103,7 @@ class RunDirectory(Listener):
         """One node's report."""
         # First: a coordinator that comes back needs them for an evaluation that is not complete.
         sketches = io.BytesIO()
-        np.savez(sketches, theta=metrics.theta, excess=metrics.excess)
+        np.savez(sketches, theta=metrics.theta, excess=metrics.excess, epoch=metrics.epoch)
         write_atomically(pending_file(self.folder, metrics.round, node), sketches.getvalue())
         self._line(self.metrics_file, {**metrics.values, "node": node, "round": metrics.round})
 

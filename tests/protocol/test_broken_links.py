@@ -18,7 +18,8 @@ from lppa.protocol.links import Neighbourhood
 from lppa.protocol.messages import Ask, Done, Hello, Progress, State, Taken, Who
 from lppa.protocol.network import NetworkLinks
 from lppa.protocol.outgoing import MOST_REPORTS, Reports
-from lppa.protocol.sockets import Wire, wait_for_any
+from lppa.protocol.sockets import Wire
+from lppa.protocol.wire import wait_for_any
 
 NODES = 3
 

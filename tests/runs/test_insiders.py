@@ -16,7 +16,8 @@ from lppa.protocol.errors import RunFailed
 from lppa.protocol.messages import State
 from lppa.protocol.network import NetworkLinks
 from lppa.protocol.settings import make_settings
-from lppa.protocol.sockets import Wire, wait_for_any
+from lppa.protocol.sockets import Wire
+from lppa.protocol.wire import wait_for_any
 from lppa.running.prepare import make_blueprint
 
 

@@ -17,7 +17,8 @@ from lppa.protocol.book import key_file, read_book, read_key
 from lppa.protocol.codec import COORDINATOR, encode
 from lppa.protocol.messages import Hello, State, Stop, Waiting
 from lppa.protocol.settings import make_settings
-from lppa.protocol.sockets import Wire, wait_for_any
+from lppa.protocol.sockets import Wire
+from lppa.protocol.wire import wait_for_any
 from lppa.running.prepare import make_blueprint
 
 
