@@ -43,6 +43,7 @@ from lppa.protocol.wire import FAREWELL, Inbox, Wire
 log = logging.getLogger("lppa.node")
 
 LONGEST_REASON = 2000
+MOST_CHANGES = 8  # of the graph, one after the other, without a round between them
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,7 @@ class Seat:
         self.tap = tap
         self.orphan_timeout = means.orphan_timeout
         self.check = means.check
+        self.changes, self.done_before = 0, -1
 
     def stay(self) -> None:
         """Trains to the end, through all changes of the graph, and keeps the results."""
@@ -158,11 +160,23 @@ class Seat:
                 return
             except ViewEnds as end:
                 links.close()
+                self._count_change()
                 log.info("the graph changes after round %d", self.training.round)
                 given = await_view(
                     self.wire, self.reports, end.epoch, self.training.done, task.settings.timeout
                 )
                 plan = replace(plan, view=given.view, greeting=given.fingerprint)
+
+    def _count_change(self) -> None:
+        """Refuses to show the same gradient under ever new noise, whose mean would tell it."""
+        if self.training.done > self.done_before:
+            self.changes, self.done_before = 0, self.training.done
+        self.changes += 1
+        if self.changes > MOST_CHANGES:
+            raise RunFailed(
+                f"the graph has changed {self.changes} times with no round in between: each time "
+                "tells more of one gradient, and this node goes no further"
+            ) from None
 
     def _links(self, view: View) -> NetworkLinks:
         task, me = self.training.task, self.wire.me
