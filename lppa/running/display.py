@@ -24,11 +24,15 @@ class Warnings(Silent):
     """What a person is told on standard error, and nothing of how the run goes on."""
 
     def say(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        if not text.startswith("note:"):
+            print(text, file=sys.stderr, flush=True)
 
 
 class Lines(Warnings):
     """Plain lines on standard error."""
+
+    def say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
 
     def __init__(self, rounds: int) -> None:
         super().__init__(rounds)
