@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import logging
 import os
@@ -109,7 +110,9 @@ def show_errors(command: Callable[Given, Result]) -> Callable[Given, Result]:
         except OSError as error:
             if click.get_current_context().meta.get("verbose"):
                 traceback.print_exc()
-            click.echo(f"error: {error}", err=True)
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            advice = "; make room, then go on with --resume" if full else ""
+            click.echo(f"error: {error}{advice}", err=True)
             sys.exit(1)
         except KeyboardInterrupt:
             if has_parent:  # which says so

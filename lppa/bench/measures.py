@@ -133,7 +133,50 @@ def compare_rounds(
     }
 
 
-def span(turns: tuple[dict[str, tuple[float, float]], ...], name: str) -> float:
+def lossless(nodes: int = 5, rounds: int = 10, repeats: int = 3) -> dict[str, Any]:
+    """A round in which nothing can be lost ÷ the same without that.
+
+    `…_percent` is what each care takes of a round by its own clock, `…_ratio` the time of a round
+    with it alone ÷ without, in turns.
+    """
+    from lppa.bench.lossless import CARES, careful_partner, pulse
+
+    with private_folder() as folder:
+        book, keys = local_book(nodes, folder, secure=False)
+        context = fork_context()
+        barrier, signal = context.Barrier(nodes), context.Value("i", 0)
+        given = [
+            (book, me, keys[me], barrier, signal, folder / "nodes" / str(me), rounds, repeats)
+            for me in range(nodes)
+        ]
+        calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+            (careful_partner, one) for one in given
+        ]
+        *results, _ = in_processes([*calls, (pulse, (book, keys[-1], signal))])
+    spent = {name: [span(turns, name) for turns in zip(*results, strict=True)] for name in CARES}
+    ratios = {
+        name: statistics.median(a / b for a, b in zip(spent[name], spent["none"], strict=True))
+        for name in CARES
+    }
+    shares = {
+        name: statistics.median(
+            turn[name][2].get(name, 0.0) / (turn[name][1] - turn[name][0])
+            for turns in results
+            for turn in turns
+        )
+        for name in ("acknowledgements", "checkpoints", "heartbeats")
+    }
+    return {
+        "goal": "under 1.03",
+        "ratio": ratios["all"],
+        **{f"{name}_percent": 100 * share for name, share in shares.items()},
+        **{f"{name}_ratio": ratios[name] for name in shares},
+        "round_ms": statistics.median(spent["none"]) / rounds * 1000,
+        "nodes": nodes,
+    }
+
+
+def span(turns: tuple[dict[str, tuple[float, ...]], ...], name: str) -> float:
     """From the first client's beginning to the last one's end."""
     return max(turn[name][1] for turn in turns) - min(turn[name][0] for turn in turns)
 
@@ -233,6 +276,7 @@ MEASURES: dict[str, Callable[[], dict[str, Any]]] = {
     "overhead": overhead,
     "expansion": expansion,
     "seeded": seeded,
+    "lossless": lossless,
     "start-5": lambda: start(5),
     "start-50": lambda: start(50),
     "attack": attack,

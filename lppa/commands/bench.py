@@ -30,7 +30,8 @@ def bench(only: str | None, out: Path | None, as_json: bool) -> None:
 
     exchange: our links against bare ZeroMQ. overhead: a round against the same work without
     communication. expansion: noise from seeds against the generator alone. seeded: a round with
-    fresh seeded noise against one without noise. start-N: launching N nodes against one import of
+    fresh seeded noise against one without noise. lossless: acknowledgements, checkpoints and
+    heartbeats against a round without. start-N: launching N nodes against one import of
     PyTorch. attack: our DLG against the same written plainly. growth: seconds per round and node
     for 8 to 256 nodes.
     """

@@ -22,6 +22,15 @@ def test_a_round_is_compared_with_another(one, other):
     assert found["ratio"] > 0
 
 
+@pytest.mark.slow
+def test_what_it_costs_to_lose_nothing_is_measured():
+    found = bench.lossless(nodes=2, rounds=10, repeats=1)
+    assert found["ratio"] > 0
+    for care in ("acknowledgements", "checkpoints", "heartbeats"):
+        assert found[f"{care}_percent"] > 0, "it was done, and timed"
+        assert found[f"{care}_ratio"] > 0
+
+
 def test_the_exchange_is_compared_with_bare_sockets(monkeypatch):
     monkeypatch.setattr(bench, "PARAMETERS", 10_000)
     assert bench.exchange(repeats=2)["ratio"] > 0

@@ -1,0 +1,407 @@
+"""Views follow each other by the rules whatever is lost, and everybody ends or it is said why."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from simulated import TIMEOUT, World
+
+from lppa.coordinator.membership import REPEAT, Membership
+from lppa.protocol.errors import RunFailed
+from lppa.protocol.messages import Halt, NextView
+from lppa.protocol.view import Place, View
+
+# --- a world where anything may go wrong --------------------------------------------------------
+
+
+class Changes(RuleBasedStateMachine):
+    """Nodes crash, come back, are slow and finish; messages are lost and repeated."""
+
+    world: World | None = None
+    harm = 0  # so many nodes may still be hurt: a run without nodes shows little
+
+    @initialize(
+        nodes=st.integers(2, 5),
+        topology=st.sampled_from(["full", "ring"]),
+        rounds=st.integers(1, 12),
+        begun=st.integers(0, 5),
+        replaced=st.booleans(),
+    )
+    def begin(self, nodes, topology, rounds, begun, replaced):
+        self.world, self.harm = World(nodes, topology, rounds), 4
+        for _ in range(begun):
+            self.world.everybody_goes_on()
+        if replaced and self.world.membership.active and begun:
+            # What comes next meets a node that is on its way into the graph.
+            self.world.replace(self.world.known[min(self.world.membership.active)])
+            self.world.hand_out_view()
+
+    def one_of(self, data, having=lambda process: True):
+        found = [p for p in self.world.processes() if having(p)]
+        return data.draw(st.sampled_from(found)) if found else None
+
+    @rule(data=st.data())
+    def a_node_hears(self, data):
+        process = self.one_of(data, lambda p: p.to)
+        if process:
+            self.world.step(process)
+
+    @rule(data=st.data())
+    def the_coordinator_hears(self, data):
+        process = self.one_of(data, lambda p: p.back)
+        if process:
+            self.world.hear(process)
+
+    @rule(data=st.data())
+    def a_node_works(self, data):
+        process = self.one_of(data)
+        if process:
+            self.world.work(process)
+
+    @rule()
+    def all_goes_well_for_a_moment(self):
+        self.world.everybody_goes_on()
+
+    @rule(nodes=st.lists(st.integers(0, 4), min_size=1, max_size=16))
+    def nodes_go_on_while_nobody_hears_them(self, nodes):
+        self.world.send_due()
+        for node in nodes:
+            self.world.nodes_go_on(lambda process, node=node: process.me == node)
+
+    @rule(seconds=st.sampled_from([0.5, 1.0, 1.0, 1.0, TIMEOUT + 1]))
+    def time_passes(self, seconds):
+        self.world.pass_time(seconds)
+
+    @rule(data=st.data(), out=st.booleans())
+    def a_message_is_lost(self, data, out):
+        process = self.one_of(data, lambda p: p.to if out else p.back)
+        if process:
+            (process.to if out else process.back).pop(0)
+
+    @rule(data=st.data(), out=st.booleans())
+    def a_message_comes_twice(self, data, out):
+        process = self.one_of(data, lambda p: p.to if out else p.back)
+        if process:
+            queue = process.to if out else process.back
+            queue.insert(0, queue[0])
+
+    @precondition(lambda self: self.harm)
+    @rule(data=st.data())
+    def a_node_crashes(self, data):
+        self.harm -= 1
+        process = self.one_of(data)
+        if process:
+            self.world.crash(process)
+
+    @precondition(lambda self: self.world and self.world.dead())
+    @rule(data=st.data())
+    def a_death_is_noticed(self, data):
+        self.world.lose(data.draw(st.sampled_from(self.world.dead())))
+
+    @precondition(lambda self: self.harm)
+    @rule(data=st.data())
+    def a_node_is_dropped_though_it_lives(self, data):
+        self.harm -= 1
+        world = self.world
+        live = [i for i in sorted(world.membership.active) if world.known[i].alive]
+        if live and not world.over:
+            world.lose(data.draw(st.sampled_from(live)))
+
+    @rule(data=st.data())
+    def a_node_comes_back(self, data):
+        gone = set(self.world.known) - {p.me for p in self.world.processes()}
+        gone -= self.world.membership.done
+        if gone:
+            self.world.come_back(data.draw(st.sampled_from(sorted(gone))))
+
+    @precondition(lambda self: self.harm)
+    @rule(data=st.data())
+    def a_node_dies_and_is_back_at_once(self, data):
+        self.harm -= 1
+        process = self.one_of(data, lambda p: p.me in self.world.membership.active)
+        if process and not self.world.over:
+            self.world.replace(process)
+
+    @rule(data=st.data())
+    def a_node_is_slow(self, data):
+        process = self.one_of(data)
+        if process:
+            process.slow = True
+
+    def teardown(self):
+        if self.world is not None:
+            ends(self.world)
+
+
+def ends(world):
+    """In a calm world the run ends soon, or it has been said why it does not, and that is so."""
+    world.calm_down(seconds=round(3 * TIMEOUT))
+    assert world.over, world.why_not()
+    about, reason = world.membership, str(world.failed)
+    if world.failed is None:
+        return
+    if "has a model" in reason:
+        assert not about.done & about.members, "those who are done have one"
+        settled = (world.known[i] for i in about.members - about.newcomers)
+        assert all(process.t < 0 for process in settled if process.alive), reason
+    elif "falls apart" in reason:
+        assert not about.done & about.members, "all have only to end"
+    else:
+        assert "did not meet the others" in reason
+
+
+TestChanges = Changes.TestCase
+TestChanges.settings = settings(max_examples=150, stateful_step_count=40)
+
+
+def wander(world, chance, steps):
+    """A course that mostly goes well: what is rare in `Changes` is common here."""
+    harm = 3
+    for _ in range(steps):
+        alive = world.processes()
+        if world.over or not alive:
+            return
+        process, what = chance.choice(alive), chance.random()
+        if what < 0.35:
+            world.nodes_hear(process)
+            world.work(process)
+        elif what < 0.55:
+            world.work(process)
+        elif what < 0.8:
+            for _ in range(len(process.back)):
+                world.hear(process)
+        elif what < 0.9:
+            world.pass_time(chance.choice([0.3, 1.0]))
+        elif what < 0.94:
+            queue = chance.choice([process.to, process.back])
+            del queue[: chance.randint(0, 2)]
+        elif what < 0.96 and process.to:
+            process.to.append(chance.choice(process.to))
+        elif harm and process.me in world.membership.active:
+            harm -= 1
+            if what < 0.98:
+                world.replace(process)
+            else:
+                world.crash(process)
+                world.lose(process.me)
+
+
+@pytest.mark.parametrize("topology", ["full", "ring"])
+def test_thousands_of_courses_come_to_an_end_that_is_true(topology):
+    for seed in range(1500):
+        chance = random.Random(f"{topology} {seed}")
+        world = World(chance.randint(2, 5), topology, chance.randint(1, 12))
+        try:
+            wander(world, chance, 150)
+            ends(world)
+        except AssertionError as wrong:
+            raise AssertionError(f"course {seed}: {wrong}") from wrong
+
+
+# --- one change after the other -----------------------------------------------------------------
+
+END = 10
+
+
+def complete(members, epoch, first_round, newcomers=()):
+    """A view in which everybody hears everybody."""
+    places = {}
+    for i in members:
+        others = tuple(j for j in members if j != i)
+        places[i] = Place(others, (1 / len(members),) * len(others), 1 / len(members), others)
+    return View(epoch, first_round, tuple(members), places, {}, tuple(newcomers))
+
+
+class Heard(list):
+    """The kinds of events, in their order."""
+
+    def __call__(self, event):
+        self.append(event.kind)
+
+
+@pytest.fixture
+def run():
+    return Membership(complete((0, 1, 2), 0, 0), complete, "plan", TIMEOUT, Heard(), 0, END)
+
+
+def sent(run, now):
+    return {node: type(message) for node, message in run.due(now)}
+
+
+def test_a_loss_halts_the_others_and_the_furthest_says_where_they_go_on(run):
+    run.lose(1, "was killed", 100.0)
+    assert sent(run, 100.0) == {0: Halt, 2: Halt}
+    run.halted(0, 1, 4, 100.0)
+    assert run.phase == "halting"
+    run.halted(2, 1, 6, 100.0)
+    assert (run.view.epoch, run.view.first_round, run.view.members) == (1, 6, (0, 2))
+    assert sent(run, 100.0) == {0: NextView, 2: NextView}
+    run.has_entered(0, 1)
+    assert run.phase == "entering"
+    run.has_entered(2, 1)
+    assert (run.phase, run.due(200.0)) == ("settled", [])
+    assert run.note == ["lost", "halt", "halted", "halted", "view", "entered", "entered"]
+
+
+def test_what_was_not_answered_is_said_again_after_a_while_and_only_to_those(run):
+    run.lose(1, "", 100.0)
+    assert sent(run, 100.0) == {0: Halt, 2: Halt}
+    assert sent(run, 100.0 + REPEAT / 2) == {}
+    run.halted(0, 1, 4, 100.5)
+    assert sent(run, 100.0 + REPEAT) == {2: Halt}
+    run.halted(2, 1, 4, 101.0)
+    run.has_entered(0, 1)
+    assert sent(run, 102.0) == {2: NextView}
+    assert sent(run, 103.0) == {2: NextView}
+
+
+def test_answers_of_another_epoch_and_of_strangers_count_for_nothing(run):
+    run.lose(1, "", 100.0)
+    for node, epoch in ((0, 0), (0, 2), (1, 1), (7, 1)):
+        run.halted(node, epoch, 9, 100.0)
+    assert (run.phase, run.answered) == ("halting", {})
+    for node, epoch in ((0, 0), (0, 1)):
+        run.has_entered(node, epoch)
+    assert (run.phase, run.entered) == ("halting", set())
+
+
+def test_a_loss_on_the_way_begins_the_change_anew_with_another_epoch():
+    run = Membership(complete(range(4), 0, 0), complete, "plan", TIMEOUT)
+    run.lose(3, "", 100.0)
+    for node in (0, 1, 2):
+        run.halted(node, 1, 5, 100.0)
+    run.has_entered(0, 1)
+    run.lose(2, "", 101.0)
+    assert (run.phase, run.last_epoch, run.entered) == ("halting", 2, set())
+    run.has_entered(1, 1)
+    run.halted(0, 1, 5, 101.0)
+    assert run.answered == {}
+    run.halted(0, 2, 6, 101.0)
+    run.halted(1, 2, 5, 101.0)
+    assert (run.view.epoch, run.view.first_round, run.view.members) == (2, 6, (0, 1))
+
+
+def test_who_is_lost_twice_is_lost_once(run):
+    run.lose(1, "", 100.0)
+    run.lose(1, "", 100.0)
+    assert (run.last_epoch, run.members) == (1, {0, 2})
+
+
+def test_a_node_that_comes_has_no_say_in_where_the_others_go_on(run):
+    run.lose(1, "", 100.0)
+    for node in (0, 2):
+        run.halted(node, 1, 4, 100.0)
+        run.has_entered(node, 1)
+    run.come(1, 110.0)
+    assert run.last_epoch == 2
+    for node, done in ((1, -1), (0, 6), (2, 5)):
+        run.halted(node, 2, done, 110.0)
+    assert (run.view.first_round, run.view.members) == (6, (0, 1, 2))
+    assert run.view.newcomers == (1,)
+
+
+def test_a_new_process_with_a_members_id_begins_as_a_newcomer_in_an_epoch_of_its_own(run):
+    run.come(1, 100.0)
+    for node, done in ((1, -1), (0, 6), (2, 5)):
+        run.halted(node, 1, done, 100.0)
+    assert (run.view.epoch, run.view.newcomers) == (1, (1,))
+
+
+def test_a_member_that_has_no_model_yet_is_taken_for_a_newcomer(run):
+    run.lose(1, "", 100.0)
+    run.halted(0, 1, -1, 100.0)
+    run.halted(2, 1, 1, 100.0)
+    assert (run.view.first_round, run.view.newcomers) == (1, (0,))
+
+
+def test_where_nobody_has_done_a_round_all_begin_once_more(run):
+    run.lose(1, "", 100.0)
+    run.halted(0, 1, -1, 100.0)
+    run.halted(2, 1, -1, 100.0)
+    assert (run.view.first_round, run.view.newcomers) == (0, ())
+
+
+def test_where_nobody_who_is_left_has_a_model_the_run_cannot_go_on(run):
+    run.come(2, 100.0)
+    for node, done in ((0, 3), (1, 3), (2, -1)):
+        run.halted(node, 1, done, 100.0)
+    run.lose(0, "", 101.0)
+    run.lose(1, "", 101.0)
+    with pytest.raises(RunFailed, match="no node is left that has a model"):
+        run.halted(2, 3, -1, 101.0)
+
+
+def test_who_does_not_answer_is_lost_too(run):
+    run.lose(1, "", 100.0)
+    run.halted(0, 1, 4, 100.0)
+    sends = sent(run, 100.0 + TIMEOUT + 1)
+    assert (run.members, run.last_epoch, sends) == ({0}, 2, {0: Halt})
+
+
+def test_who_cannot_meet_its_neighbours_ends_the_run_by_name(run):
+    run.lose(1, "", 100.0)
+    for node in (0, 2):
+        run.halted(node, 1, 4, 100.0)
+    run.has_entered(0, 1)
+    with pytest.raises(RunFailed, match="node 2 did not meet the others for 20 s") as raised:
+        run.due(100.0 + TIMEOUT + 1)
+    assert (raised.value.node, raised.value.round) == (2, 4)
+
+
+def test_a_node_that_is_done_has_brought_the_others_to_their_end(run):
+    run.finished(0, 100.0)
+    run.lose(1, "", 100.0)
+    run.halted(2, 1, 9, 100.0)
+    assert (run.view.first_round, run.view.members) == (END, (2,))
+    run.finished(2, 100.0)
+    assert (run.phase, run.active) == ("settled", set())
+
+
+def test_who_finishes_while_it_should_halt_is_waited_for_no_more(run):
+    run.lose(1, "", 100.0)
+    run.halted(0, 1, 9, 100.0)
+    run.finished(2, 100.0)
+    assert (run.phase, run.view.first_round, run.view.members) == ("entering", END, (0,))
+
+
+def test_a_loss_when_all_others_are_done_is_no_failure(run):
+    run.finished(0, 100.0)
+    run.finished(1, 100.0)
+    run.lose(2, "", 100.0)
+    assert (run.phase, run.active) == ("settled", set())
+
+
+def test_the_last_one_to_finish_during_a_halt_needs_no_view_of_its_own():
+    run = Membership(complete((0, 1), 0, 0), complete, "plan", TIMEOUT, end_round=END)
+    run.lose(1, "", 100.0)
+    run.finished(0, 100.0)
+    assert (run.phase, run.active) == ("settled", set())
+
+
+def test_a_newcomer_that_has_done_rounds_says_where_to_go_on_though_nobody_heard_it_enter(run):
+    run.come(2, 100.0)
+    for node, done in ((0, 3), (1, 3), (2, -1)):
+        run.halted(node, 1, done, 100.0)
+    run.lose(1, "", 101.0)
+    run.halted(0, 2, 5, 101.0)
+    assert run.phase == "halting", "node 2 may be ahead"
+    run.halted(2, 2, 6, 101.0)
+    assert (run.view.first_round, run.view.newcomers) == (6, ())
+
+
+def test_who_comes_after_the_end_is_not_let_in_and_does_no_harm(run):
+    run.finished(0, 100.0)
+    run.finished(1, 100.0)
+    run.lose(2, "", 100.0)
+    run.come(2, 100.0)
+    assert (run.phase, run.active, run.dismissed) == ("settled", set(), {2})
+
+
+def test_an_epoch_of_an_earlier_coordinator_is_not_used_again():
+    run = Membership(complete((0, 1, 2), 3, 5), complete, "plan", TIMEOUT, last_epoch=7)
+    run.lose(1, "", 100.0)
+    assert run.last_epoch == 8

@@ -1,0 +1,206 @@
+"""A checkpoint is whole or not there, only its owner reads it, and all nodes have a common one."""
+
+from __future__ import annotations
+
+import os
+import random
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lppa.node.checkpoint import (
+    Checkpoint,
+    Damaged,
+    forget_later,
+    from_bytes,
+    how_many,
+    path_of,
+    save,
+    to_bytes,
+    usable,
+)
+from lppa.node.state import ClientState, NoiseSecrets
+from lppa.protocol.errors import RunFailed
+
+IDS = st.integers(0, 1 << 20)
+SEEDS = st.binary(min_size=32, max_size=32)
+TOTALS = st.dictionaries(st.sampled_from(["noise", "state"]), st.integers(0, 1 << 60))
+VECTORS = st.dictionaries(
+    st.sampled_from(["theta", "gamma", "g", "scale"]),
+    st.tuples(st.sampled_from([torch.float32, torch.float64]), st.integers(0, 300), IDS),
+)
+SECRETS = st.builds(
+    NoiseSecrets,
+    st.dictionaries(st.tuples(st.sampled_from(["edge", "own"]), IDS), SEEDS),
+    st.dictionaries(IDS, SEEDS),
+)
+
+
+@st.composite
+def checkpoints(draw):
+    vectors = {
+        name: torch.randn(size, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+        for name, (dtype, size, seed) in draw(VECTORS).items()
+    }
+    state = ClientState(draw(IDS), draw(IDS), draw(IDS), vectors, draw(SECRETS))
+    seconds = draw(st.dictionaries(st.text(max_size=9), st.floats(0, 1e9)))
+    return Checkpoint(state, draw(st.text(max_size=70)), seconds, draw(TOTALS))
+
+
+def small(t: int = 3, epoch: int = 0) -> Checkpoint:
+    vectors = {"theta": torch.arange(5.0), "gamma": torch.arange(5.0) / 3}
+    secrets = NoiseSecrets({("edge", 1): bytes(32)}, {1: bytes(range(32))})
+    return Checkpoint(ClientState(epoch, t, 2 * t, vectors, secrets), "plan", {"total": 1.5}, {})
+
+
+def same(one: Checkpoint, other: Checkpoint) -> bool:
+    """Bit by bit, with types and the order of the vectors."""
+    a, b = one.state, other.state
+    vectors = list(a.vectors) == list(b.vectors) and all(
+        a.vectors[name].dtype == b.vectors[name].dtype
+        and a.vectors[name].numpy().tobytes() == b.vectors[name].numpy().tobytes()
+        for name in a.vectors
+    )
+    return vectors and replace(one, state=replace(a, vectors={})) == replace(
+        other, state=replace(b, vectors={})
+    )
+
+
+@given(checkpoints())
+def test_what_is_read_back_is_what_was_written(checkpoint):
+    assert same(from_bytes(to_bytes(checkpoint)), checkpoint)
+
+
+def test_values_that_are_not_finite_are_kept_as_they_are():
+    odd = torch.tensor([float("nan"), float("inf"), -0.0, 1e-45])
+    whole = small()
+    given = replace(whole, state=replace(whole.state, vectors={"theta": odd}))
+    assert same(from_bytes(to_bytes(given)), given)
+
+
+def test_what_was_read_back_can_be_worked_on():
+    found = from_bytes(to_bytes(small()))
+    found.state.theta.add_(1.0)
+    assert found.state.theta.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_every_byte_that_changed_is_found():
+    raw = to_bytes(small())
+    for place in range(len(raw)):
+        for flip in (1, 0x80, 0xFF):
+            torn = bytearray(raw)
+            torn[place] ^= flip
+            with pytest.raises(Damaged):
+                from_bytes(bytes(torn))
+
+
+def test_every_cut_and_everything_added_is_found():
+    raw = to_bytes(small())
+    for length in range(len(raw)):
+        with pytest.raises(Damaged):
+            from_bytes(raw[:length])
+    for more in (b"\0", raw):
+        with pytest.raises(Damaged):
+            from_bytes(raw + more)
+
+
+def test_the_one_before_serves_where_the_newest_is_torn(tmp_path):
+    for t in (10, 20, 30):
+        save(tmp_path, small(t), keep=3)
+    newest = path_of(tmp_path, small(30).state)
+    newest.write_bytes(newest.read_bytes()[:-1])
+    assert list(usable(tmp_path)) == [(0, 10), (0, 20)]
+    newest.unlink()
+    newest.mkdir()  # not even a file
+    assert list(usable(tmp_path)) == [(0, 10), (0, 20)]
+
+
+def test_nobody_else_can_read_what_the_noise_is_made_of(tmp_path):
+    was = os.umask(0)
+    try:
+        save(tmp_path / "checkpoints", small(), keep=3)
+    finally:
+        os.umask(was)
+    (file,) = (tmp_path / "checkpoints").iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("when", ["replace", "chmod"])
+def test_who_dies_before_the_file_has_its_name_leaves_the_old_ones_as_they_were(
+    tmp_path, monkeypatch, when
+):
+    save(tmp_path, small(10), keep=3)
+
+    def die(*given: object) -> None:
+        os._exit(7)
+
+    # In a process that really ends there: nothing can be cleared up.
+    child = os.fork()
+    if child == 0:
+        monkeypatch.setattr(Path, when, die)
+        save(tmp_path, small(20), keep=1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert list(usable(tmp_path)) == [(0, 10)]
+    save(tmp_path, small(20), keep=3)
+    assert list(usable(tmp_path)) == [(0, 10), (0, 20)]
+
+
+def test_only_the_newest_are_kept(tmp_path):
+    for t in range(0, 100, 10):
+        save(tmp_path, small(t), keep=4)
+    assert list(usable(tmp_path)) == [(0, 60), (0, 70), (0, 80), (0, 90)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 999_999), st.integers(0, 999_999_999)), min_size=2))
+def test_names_sort_as_epochs_and_rounds_do(places):
+    names = [path_of(Path(), ClientState(e, t, 0, {})).name for e, t in sorted(places)]
+    assert names == sorted(names)
+
+
+def test_what_will_be_done_again_is_forgotten(tmp_path):
+    for epoch, t in ((0, 10), (0, 20), (1, 12), (1, 20), (2, 15)):
+        save(tmp_path, small(t, epoch), keep=9)
+    forget_later(tmp_path, 1, 12)
+    assert list(usable(tmp_path)) == [(0, 10), (0, 20), (1, 12)]
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 5, 8])
+@pytest.mark.parametrize("every", [1, 2, 3, 10])
+def test_all_nodes_have_a_common_round_even_if_one_of_them_has_a_torn_file(nodes, every):
+    """Neighbours are at most a round apart, so that nodes of a line are up to N − 1 apart."""
+    chance = random.Random(nodes * 100 + every)
+    keep = how_many(nodes, every)
+    rounds = [0] * nodes
+    kept: list[list[int]] = [[] for _ in range(nodes)]
+    for _ in range(3000):
+        node = chance.randrange(nodes)
+        around = [j for j in (node - 1, node + 1) if 0 <= j < nodes]
+        if any(rounds[j] < rounds[node] for j in around):
+            continue
+        rounds[node] += 1
+        if rounds[node] % every == 0:
+            kept[node] = [*kept[node], rounds[node]][-keep:]
+        if min(rounds) < 2 * every:
+            continue
+        # The newest of any node may be torn, or all of them may be whole.
+        for torn in range(-1, nodes):
+            whole = [set(k[:-1] if i == torn else k) for i, k in enumerate(kept)]
+            assert set.intersection(*whole), (rounds, kept, torn)
+    assert max(rounds) > 2 * every, "the nodes have gone somewhere"
+
+
+def test_a_disk_that_cannot_be_written_is_told_in_one_sentence(tmp_path):
+    (tmp_path / "checkpoints").write_text("in the way")
+    with pytest.raises(RunFailed) as raised:
+        save(tmp_path / "checkpoints", small(20), keep=3)
+    assert str(raised.value) == (
+        f"the checkpoint of round 20 cannot be written to {tmp_path / 'checkpoints'}: "
+        "File exists; make room, then go on with --resume"
+    )
+    assert raised.value.round == 20
