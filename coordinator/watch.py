@@ -53,6 +53,8 @@ class Heard(Protocol):
 
     def metrics(self, node: int, metrics: Metrics) -> None: ...
 
+    def done(self, node: int, done: Done) -> None: ...
+
     def row(self, row: Row) -> None: ...
 
     def progress(self, rounds: dict[int, int], alive: int) -> None: ...
@@ -94,7 +96,7 @@ class Watch:
         self.spoke: dict[int, float] = {}
         self.failed_at: float | None = None
         self.told: set[str] = set()
-        self.pulsed = 0.0
+        self.pulsed, self.turned, self.idle = 0.0, self.heard, True
         self.reached: dict[int, float] = {}
 
     def begin(self, round: int) -> None:
@@ -114,7 +116,10 @@ class Watch:
         """Returns when all members are done; raises RunFailed when the run cannot go on."""
         while self.membership.active:
             wait_for_any([self.roster.inbox], TICK)
+            self._came_back()
+            self.idle = True
             for arrival in self.roster.inbox.arrivals():
+                self.idle = False
                 envelope = self.roster.open(arrival)
                 if envelope is None:
                     continue
@@ -163,6 +168,7 @@ class Watch:
         elif isinstance(message, Done):
             for name in ("seconds", "bytes"):
                 check_totals(message.values.get(name), name)
+            self.listener.done(node, message)
             self.collection.done[node] = message
             self.membership.finished(node, now)
         elif isinstance(message, Failed):
@@ -207,9 +213,19 @@ class Watch:
             if self.roster.send(node, Pulse(self.membership.view.epoch)):
                 self.reached[node] = now
 
+    def _came_back(self) -> None:
+        """Who was away itself, in a stopped process, does not know who was gone for how long."""
+        now = time.monotonic()
+        if now - self.turned > UNREACHABLE / 2:
+            self.reached = dict.fromkeys(self.reached, now)
+        self.turned = now
+
     def _unreachable(self, now: float) -> dict[int, str]:
         """Nodes whose connection is gone for longer than a broken one takes to come back."""
-        gone = {}
+        gone: dict[int, str] = {}
+        if not self.idle:
+            # What they said last may not have been read yet.
+            return gone
         for node in self.outstanding & set(self.reached):
             near = self.roster.processes[node].host == socket.gethostname()
             limit = UNREACHABLE if near else max(UNREACHABLE, self.timeout)

@@ -38,12 +38,14 @@ class Checkpoint:
     """A client between two rounds of a run, and what it had done by then.
 
     `plan` is the fingerprint of the plan that it follows: another run's state is of no use.
+    `noise_norm` is the length of the noise that entered last, for the reports until the next does.
     """
 
     state: ClientState
     plan: str
     seconds: Mapping[str, float] = field(default_factory=dict)
     sent: Mapping[str, int] = field(default_factory=dict)
+    noise_norm: float = 0.0
 
 
 def checkpoints_folder(node_folder: Path) -> Path:
@@ -118,6 +120,7 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
             "told": [[sender, seed] for sender, seed in state.secrets.told.items()],
             "seconds": dict(checkpoint.seconds),
             "sent": dict(checkpoint.sent),
+            "noise_norm": checkpoint.noise_norm,
         }
     )
     whole = hashlib.sha256()
@@ -161,4 +164,4 @@ def _read(body: memoryview) -> Checkpoint:
     )
     state = ClientState(header["epoch"], header["t"], header["steps"], vectors, secrets)
     seconds = {k: float(v) for k, v in header["seconds"].items() if math.isfinite(v)}
-    return Checkpoint(state, header["plan"], seconds, header["sent"])
+    return Checkpoint(state, header["plan"], seconds, header["sent"], float(header["noise_norm"]))

@@ -24,7 +24,6 @@ from lppa.node.join import await_view, introduce, join
 from lppa.node.learner import make_learner
 from lppa.node.log import LogWriter, keep_before, log_path
 from lppa.node.policy import Policy, run_folder
-from lppa.node.record import FolderLock
 from lppa.node.rules import Rule, find_rule
 from lppa.node.training import Report, Task, Training, noise_due
 from lppa.protocol.book import AddressBook
@@ -32,6 +31,7 @@ from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
 from lppa.protocol.fingerprint import plan_fingerprint
 from lppa.protocol.links import Neighbourhood, Stopped, Tap, ViewEnds
+from lppa.protocol.lock import FolderLock
 from lppa.protocol.messages import Failed, Late, Noise, Plan, Seed
 from lppa.protocol.network import NetworkLinks
 from lppa.protocol.outgoing import Reports
@@ -52,9 +52,9 @@ class Means:
 
     With `record` it keeps all that it sends and receives, for attacks; with `resume` it goes on
     from its checkpoints in `out`. `problem` is what it learns where the run has a problem of its
-    own: code never comes from the coordinator. `at_round` is called between rounds, `check`
-    also while it waits: it may raise. A node that has not heard of the coordinator for
-    `orphan_timeout` seconds ends; without one it does not. `policy` is what it insists on.
+    own: code never comes from the coordinator. `at_round` is called between rounds. A node that
+    has not heard of the coordinator for `orphan_timeout` seconds ends; without one it does not.
+    `policy` is what it insists on.
     """
 
     out: Path | None = None
@@ -64,7 +64,6 @@ class Means:
     resume: bool = False
     problem: Problem | None = None
     at_round: Callable[[int], None] | None = None
-    check: Callable[[], None] | None = None
     policy: Policy = field(default_factory=Policy)
     orphan_timeout: float | None = None
 
@@ -95,7 +94,7 @@ def run_node(book: AddressBook, me: int, secret: str | None, means: Means) -> Pa
             training = Training(task, since)
             try:
                 log_file = log_path(folder_of_run, me) if means.record else None
-                with recorder(log_file, book.run, me, plan, since) as tap:
+                with recorder(log_file, book.run, me, plan, since, means.resume) as tap:
                     Seat(wire, inbox, report, plan, training, tap, means).stay()
             finally:
                 training.close()
@@ -137,7 +136,6 @@ class Seat:
         self.training = training
         self.tap = tap
         self.orphan_timeout = means.orphan_timeout
-        self.check = means.check
         self.changes, self.done_before = 0, -1
 
     def stay(self) -> None:
@@ -184,11 +182,11 @@ class Seat:
         links = NetworkLinks(near, self.wire, self.inbox, self.reports, view.endpoints)
         # From the first message on: a quick neighbour's noise comes before the handshake ends.
         links.tap = self.tap
+        # Nor is it early for one that is in this client's own round, wherever that begins.
+        links.round = max(self.training.round, view.first_round)
         links.orphan_timeout = self.orphan_timeout
 
         def on_wait(t: int, node: int, waited: float) -> None:
-            if self.check is not None:
-                self.check()
             task.report(Late(view.epoch, t, node, (waited,)))
 
         links.on_wait = on_wait
@@ -227,8 +225,6 @@ def make_task(
     def at_round(t: int) -> None:
         at.round = t
         report.running = (*report.running[:1], t)
-        if means.check is not None:
-            means.check()
         if means.at_round is not None:
             means.at_round(t)
 
@@ -265,9 +261,12 @@ def find_checkpoint(found: Mapping[tuple[int, int], Checkpoint], plan: Plan) -> 
 
 @contextmanager
 def recorder(
-    path: Path | None, run: str, me: int, plan: Plan, since: Checkpoint | None
+    path: Path | None, run: str, me: int, plan: Plan, since: Checkpoint | None, again: bool
 ) -> Iterator[Tap | None]:
-    """An attacker follows the protocol like anyone else; it only keeps what passes."""
+    """An attacker follows the protocol like anyone else; it only keeps what passes.
+
+    One that begins `again` has what is left of an earlier try.
+    """
     if path is None:
         yield None
         return
@@ -276,7 +275,8 @@ def recorder(
         keep_before(path, since.state.t)
         writer = LogWriter(path, run, me)
     else:
-        path.unlink(missing_ok=since is not None)
+        if again:
+            path.unlink(missing_ok=True)
         writer = LogWriter(path, run, me, plan)
     try:
         yield writer

@@ -6,12 +6,9 @@ here.
 
 from __future__ import annotations
 
-import fcntl
 import io
 import json
 import logging
-import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,43 +16,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lppa.node.checkpoint import checkpoints_folder
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.files import keep_lines, make_private, open_privately, write_atomically
-
-
-class FolderLock:
-    """Two processes that write to one folder would spoil it. The lock ends with its process."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.held: int | None = None
-
-    def take(self, patience: float = 0.0) -> None:
-        """Takes the lock, once; waits a while for another process to end."""
-        if self.held is not None:
-            return
-        make_private(self.folder)
-        held, deadline = os.open(self.folder, os.O_RDONLY), time.monotonic() + patience
-        while True:
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                if time.monotonic() < deadline:
-                    time.sleep(0.1)
-                    continue
-                os.close(held)
-                raise WrongUse(
-                    f"another process still writes to {self.folder}: wait until it has ended, or "
-                    "end it"
-                ) from None
-            self.held = held
-            return
-
-    def free(self) -> None:
-        """Lets others have it."""
-        if self.held is not None:
-            os.close(self.held)
-            self.held = None
+from lppa.protocol.files import (
+    forget_unfinished,
+    keep_lines,
+    make_private,
+    open_privately,
+    write_atomically,
+)
 
 
 class Record:
@@ -77,6 +46,8 @@ class Record:
         self.log_file = open_privately(folder / "node.log", "a")
         self.handler = logging.StreamHandler(self.log_file)
         if goes_on is not None:
+            for written in (folder, checkpoints_folder(folder)):
+                forget_unfinished(written)
             round, steps = goes_on
             keep_lines(metrics, lambda number, line: json.loads(line)["round"] <= round)
             keep_lines(folder / "batches.jsonl", lambda number, line: number < steps)

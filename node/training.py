@@ -29,13 +29,14 @@ from lppa.node.expansion import Expander
 from lppa.node.learner import DataLearner, Learner
 from lppa.node.neighbours import Neighbours
 from lppa.node.noise import Injection, NoiseSource, make_noise, own
-from lppa.node.record import FolderLock, Record
+from lppa.node.record import Record
 from lppa.node.robust import Scrutiny
 from lppa.node.rules import Rule
 from lppa.node.sketch import Sketch
 from lppa.node.state import ClientState, Newcomer, NoiseSecrets
 from lppa.node.stopwatch import Stopwatch
 from lppa.protocol.links import Links
+from lppa.protocol.lock import FolderLock
 from lppa.protocol.messages import Done, Message, Progress
 from lppa.protocol.settings import Settings
 from lppa.protocol.view import View
@@ -76,6 +77,7 @@ class Training:
         self.state: ClientState | None = None if since is None else since.state
         self.clock = Stopwatch(None if since is None else since.seconds)
         self.sent = dict({} if since is None else since.sent)
+        self.noise_norm = 0.0 if since is None else since.noise_norm
         self.record: Record | None = None
 
     @property
@@ -120,6 +122,7 @@ class Training:
             # Of another view: its noise was for other neighbours, and is not used again.
             known = NoiseSecrets()
         inject = make_injection(task, neighbours, view, known)
+        inject.norm = self.noise_norm
         loop = aggregate(
             task.rule.update(),
             neighbours,
@@ -146,6 +149,7 @@ class Training:
                 elif time.monotonic() - reported > PROGRESS_EVERY:
                     reported = time.monotonic()
                     task.report(Progress(now.t))
+                self.noise_norm = inject.norm
                 self._keep(now, links, record, view)
         finally:
             self.sent = dict(links.sent)
@@ -190,7 +194,7 @@ class Training:
             return
         with self.clock("checkpoint"):
             seconds, sent = self.clock.split(), dict(links.sent)
-            checkpoint = Checkpoint(now, task.plan, seconds, sent)
+            checkpoint = Checkpoint(now, task.plan, seconds, sent, self.noise_norm)
             save(checkpoints_folder(task.folder), checkpoint, how_many(task.nodes, every) + 1)
             record.tensors("model.pt", task.learner.weights(now.theta))
 

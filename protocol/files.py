@@ -35,6 +35,12 @@ def write_atomically(
         raise
 
 
+def forget_unfinished(folder: Path) -> None:
+    """Deletes what `write_atomically` was writing in a folder when it was killed."""
+    for path in folder.glob(".*.????????"):
+        path.unlink(missing_ok=True)
+
+
 def open_privately(path: Path, mode: str) -> IO[Any]:
     """Opens a file to write to; if it is a new one, only its owner can read it."""
 

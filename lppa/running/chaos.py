@@ -58,11 +58,17 @@ def trouble_of(chaos: Chaos, node: int) -> Callable[[int], None] | None:
     if not mine:
         return None
 
+    before: int | None = None
+
     def at_round(t: int) -> None:
+        nonlocal before
+        # A node that was behind when the graph changed skips rounds, but not what waits in them.
+        since = t - 1 if before is None else before
+        before = t
         for trouble in mine:
             if trouble.kind == "slow" and t >= trouble.round:
                 time.sleep(trouble.seconds)
-            elif trouble.round == t:
+            elif since < trouble.round <= t:
                 ENDS[trouble.kind]()
 
     return at_round

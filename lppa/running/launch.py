@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from lppa.protocol.book import AddressBook
-from lppa.protocol.errors import LppaError, RunFailed
+from lppa.protocol.errors import LppaError
 from lppa.protocol.files import make_private, open_privately
 from lppa.running.chaos import Chaos, trouble_of
 from lppa.running.launcher import GRACE
@@ -153,14 +154,20 @@ class LocalNodes:
             process.join(left if math.isfinite(left) else None)
 
 
-def end_with(parent: int) -> Callable[[], None]:
-    """Raises once the process that a node was forked from is gone: nobody would end the node."""
+def end_with_the_run() -> None:
+    """Ends this process when the one that started it is gone: nobody else would.
 
-    def check() -> None:
-        if os.getppid() != parent:
-            raise RunFailed("the run that this node belongs to was killed; go on with --resume")
+    At once, wherever it is: it goes on from its checkpoints, as after any other end.
+    """
+    run = multiprocessing.parent_process()
+    assert run is not None, "a node is started by another process"
 
-    return check
+    def watch() -> None:
+        run.join()
+        print("the run that this node belongs to was killed", file=sys.stderr, flush=True)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="the run").start()
 
 
 def describe_exit(code: int) -> str:
@@ -186,6 +193,7 @@ def node_process(book: AddressBook, node: int, secret: str | None, given: Given)
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     logging.getLogger("lppa").setLevel(logging.INFO)
+    end_with_the_run()
     # Imported late: only the child is a node.
     from lppa.node.blame import blame
     from lppa.node.client import Means, run_node
@@ -200,7 +208,6 @@ def node_process(book: AddressBook, node: int, secret: str | None, given: Given)
             resume=given.resume,
             problem=None if given.code is None else unpack(given.code.read_bytes()).made,
             at_round=trouble_of(given.chaos, node),
-            check=end_with(os.getppid()),
             # One person starts all of them: what the plan says is what that person has said.
             policy=Policy(allow_reveal_batches=True, trusts_folders=True),
         )

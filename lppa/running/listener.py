@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lppa.coordinator.figures import Row, Summary
-from lppa.protocol.messages import Metrics
+from lppa.protocol.messages import Done, Metrics
 
 
 class Listener:
@@ -20,6 +20,9 @@ class Listener:
 
     def metrics(self, node: int, metrics: Metrics) -> None:
         """One node's report."""
+
+    def done(self, node: int, done: Done) -> None:
+        """A node has done all rounds."""
 
     def row(self, row: Row) -> None:
         """An evaluation that all nodes have reported."""
@@ -48,6 +51,10 @@ class Listeners(Listener):
     def metrics(self, node: int, metrics: Metrics) -> None:
         for each in self.several:
             each.metrics(node, metrics)
+
+    def done(self, node: int, done: Done) -> None:
+        for each in self.several:
+            each.done(node, done)
 
     def row(self, row: Row) -> None:
         for each in self.several:

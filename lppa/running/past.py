@@ -1,13 +1,14 @@
 """What a run's directory tells of a run that was broken off: enough to go on with it.
 
-Read only. How it goes on is in `run`.
+Nothing is changed, but what a run should have taken away at its end. How it goes on is in `run`.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,11 @@ from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.topology import Topology
 from lppa.coordinator.views import first_view, make_view
 from lppa.protocol.errors import RunFailed, WrongUse
-from lppa.protocol.messages import Hello, Metrics
+from lppa.protocol.messages import Done, Hello, Metrics
 from lppa.protocol.names import name_all
 from lppa.protocol.settings import make_settings
 from lppa.running.naming import read_config
-from lppa.running.rundir import ABOUT, pending_file
+from lppa.running.rundir import ABOUT, DONE, pending_file
 
 
 @dataclass(frozen=True)
@@ -41,28 +42,30 @@ class Past:
     last_epoch: int
     seconds: float
     attackers: tuple[int, ...]
+    # Nodes that had done all rounds: they may have left.
+    done: Mapping[int, Done] = field(default_factory=dict)
 
     def choose(self, have: Mapping[int, Hello]) -> Start:
         """Where the nodes can go on together: the newest round that all have a checkpoint of."""
         members = {epoch: view[0] for epoch, view in self.views.items()}
         running = {node for node, hello in have.items() if hello.running}
-        if running:
+        if running or not have:
             return self._adopt(have, running)
         found = common_checkpoints(have, members)
         if not found:
             return Start(first_view(self.blueprint))
         # Rather a round before those whose evaluations are not all known: they are made again.
-        known, every = last_row(self.folder), self.blueprint.settings.eval_every
-        whole = [at for at in found if at[1] // every * every <= known]
+        known, evaluated = last_row(self.folder), self.blueprint.settings.evaluated
+        whole = [at for at in found if not any(map(evaluated, range(known + 1, at[1] + 1)))]
         epoch, round = (whole or found)[0]
         who, first_round = self.views[epoch]
         return Start(make_view(self.blueprint, who, epoch, first_round), (epoch, round))
 
     def _adopt(self, have: Mapping[int, Hello], running: set[int]) -> Start:
         """The nodes have gone on by themselves: the coordinator was lost, not they."""
-        epoch = max(have[node].running[0] for node in running)
+        epoch = max((have[node].running[0] for node in running), default=max(self.views))
         who, first_round = self.views[epoch]
-        others = set(who) - running
+        others = set(who) - running - set(self.done)
         if others and self.blueprint.settings.on_failure == "stop":
             raise RunFailed(
                 f"{name_all(running)} still run, and {name_all(others)} began anew: end all of "
@@ -73,14 +76,16 @@ class Past:
 
     @property
     def expected(self) -> set[int]:
-        """Who was there when the run broke off."""
-        return set(self.views[max(self.views)][0])
+        """Who was there when the run broke off, and had not done all of it."""
+        return set(self.views[max(self.views)][0]) - set(self.done)
 
 
 def read_past(folder: Path) -> Past:
     """A run that can go on; one that has come to its end, or is no run, is refused."""
     summary = _json(folder / "summary.json", {})
     if summary.get("status") in ENDED:
+        # It may have been killed between its last word and its tidying up.
+        forget_checkpoints(folder)
         raise WrongUse(f"{folder} has come to its end: there is nothing to go on with")
     config = read_config(folder)
     about = config.pop(ABOUT, None)
@@ -97,6 +102,7 @@ def read_past(folder: Path) -> Past:
             topology=topology,
             W=np.array(graph["W"], dtype=np.float64),
         )
+        attackers = tuple(int(node) for node in about["attackers"])
     except (KeyError, TypeError, ValueError) as error:
         raise WrongUse(
             f"{folder} cannot be gone on with: its files are damaged ({error})"
@@ -108,9 +114,17 @@ def read_past(folder: Path) -> Past:
         if event["kind"] == "view":
             views[int(event["epoch"])] = (tuple(event["members"]), int(event["round"]))
     seconds = summary.get("seconds", {}).get("total", 0.0)
-    logs = (folder / "attacks").glob("node-*.log")
-    attackers = tuple(sorted(int(path.stem.removeprefix("node-")) for path in logs))
-    return Past(folder, blueprint, views, last, float(seconds), attackers)
+    done = {
+        int(line["node"]): Done(int(line["round"]), line["values"])
+        for line in read_lines(folder / DONE)
+    }
+    return Past(folder, blueprint, views, last, float(seconds), attackers, done)
+
+
+def forget_checkpoints(folder: Path) -> None:
+    """They hold what the noise was made of, and nobody goes on from them after a run's end."""
+    for checkpoints in folder.glob("nodes/*/checkpoints"):
+        shutil.rmtree(checkpoints, ignore_errors=True)
 
 
 def kept_collection(past: Past, round: int) -> Collection:

@@ -6,6 +6,7 @@ One place that hears every report and passes it on; how each of them looks is no
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,8 +40,9 @@ class Records:
         listener: Listener,
         tensorboard: bool,
         old: bool = False,
+        attackers: Sequence[int] = (),
     ) -> None:
-        self.directory = RunDirectory(folder, blueprint, old)
+        self.directory = RunDirectory(folder, blueprint, old, attackers)
         events = [EventWriter(folder / "tensorboard")] if tensorboard else []
         self.listener = Listeners(self.directory, *events, listener)
         self.first: Blueprint | None = None

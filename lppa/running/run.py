@@ -6,8 +6,6 @@ The commands are thin shells over `coordinate` and `run_local`.
 from __future__ import annotations
 
 import secrets
-import shutil
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -35,8 +33,9 @@ from lppa.running.launch import Given, LocalNodes, warm_up
 from lppa.running.launcher import GRACE, Launcher
 from lppa.running.limits import check_open_files, check_temporary_folder
 from lppa.running.listener import Listener
-from lppa.running.past import Past, kept_collection
+from lppa.running.past import Past, forget_checkpoints, kept_collection
 from lppa.running.prepare import choose_noise
+from lppa.running.private import private_folder
 from lppa.running.records import Records
 from lppa.running.signals import uninterrupted
 
@@ -51,6 +50,7 @@ def coordinate(
     facts: Facts | None = None,
     tensorboard: bool = False,
     past: Past | None = None,
+    attackers: Sequence[int] = (),
 ) -> Summary:
     """Coordinates one run to its end, whatever that is, and returns its summary.
 
@@ -60,7 +60,7 @@ def coordinate(
     wire = open_wire(book, COORDINATOR, secret)
     try:
         inbox = wire.inbox()
-        records = Records(folder, blueprint, listener, tensorboard, past is not None)
+        records = Records(folder, blueprint, listener, tensorboard, past is not None, attackers)
         led = Led(blueprint, records, Roster(inbox, book.run, blueprint.nodes), nodes, past)
         outcome = Outcome(INTERRUPTED, round=0)
         last_words = "the run was interrupted"
@@ -200,12 +200,17 @@ class Led:
         self.watch.collection.reports = kept.reports
         self.watch.collection.history = kept.history
         self.watch.collection.views = {e: set(who) for e, (who, _) in past.views.items()}
-        if start.running and self.roster.may_return:
+        if not start.running:
+            return
+        self.watch.collection.done = dict(past.done)
+        self.watch.rounds |= {node: done.round for node, done in past.done.items()}
+        self.membership.done = set(past.done)
+        if self.roster.may_return:
             now = time.monotonic()
-            for node in set(start.view.members) - set(self.roster.routes):
+            for node in self.membership.active - set(self.roster.routes):
                 self.membership.lose(node, "did not come back", now)
             for node, hello in self.roster.processes.items():
-                if not hello.running:
+                if not hello.running and node not in past.done:
                     self.membership.come(node, now)
             if past.last_epoch > start.view.epoch:
                 # A change had begun; nobody knows how far it came.
@@ -242,8 +247,7 @@ def run_local(
     facts = look(settings, blueprint.nodes, blueprint.run_seed, problem)
     if facts is not None:
         blueprint = choose_noise(blueprint, facts)
-    private = Path(tempfile.mkdtemp(prefix="lppa-"))
-    try:
+    with private_folder() as private:
         book, keys = local_book(blueprint.nodes, private, secure)
         timeout = blueprint.settings.timeout
         packed = None
@@ -253,19 +257,11 @@ def run_local(
         given = Given(folder.resolve(), timeout, tuple(attackers), packed, chaos, past is not None)
         nodes = LocalNodes(book, keys[:-1], given)
         summary = coordinate(
-            book, keys[-1], blueprint, folder, listener, nodes, facts, tensorboard, past
+            book, keys[-1], blueprint, folder, listener, nodes, facts, tensorboard, past, attackers
         )
         if summary.ended:
-            # They hold what the noise was made of, and nobody goes on from them any more.
-            # Imported late: it brings PyTorch.
-            from lppa.node.checkpoint import checkpoints_folder
-
-            for node in range(blueprint.nodes):
-                shutil.rmtree(checkpoints_folder(folder / "nodes" / str(node)), True)
+            forget_checkpoints(folder)
         return summary
-    finally:
-        with uninterrupted():
-            shutil.rmtree(private, ignore_errors=True)
 
 
 def local_book(nodes: int, private: Path, secure: bool) -> tuple[AddressBook, list[str | None]]:

@@ -12,6 +12,7 @@ import platform
 import secrets
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
@@ -19,17 +20,18 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from lppa.coordinator.figures import Row, Summary
+from lppa.coordinator.figures import ENDED, Row, Summary
 from lppa.coordinator.membership import Event
 from lppa.coordinator.plan import Blueprint
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.files import keep_lines, make_private, write_atomically
-from lppa.protocol.messages import Metrics
+from lppa.protocol.files import forget_unfinished, keep_lines, make_private, write_atomically
+from lppa.protocol.lock import FolderLock
+from lppa.protocol.messages import Done, Metrics
 from lppa.protocol.settings import Settings
 from lppa.running.listener import Listener
 
 ABOUT = "about"  # the part of config.json that is a record, not a setting
-PENDING = "pending"
+PENDING, DONE = "pending", "done.jsonl"
 PACKAGES = ("lppa", "torch", "numpy", "pyzmq", "msgpack")
 
 
@@ -56,24 +58,43 @@ def check_free(folder: Path) -> None:
 class RunDirectory(Listener):
     """Writes the coordinator's files; one that is `old` goes on where `keep` says."""
 
-    def __init__(self, folder: Path, blueprint: Blueprint, old: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        blueprint: Blueprint,
+        old: bool = False,
+        attackers: Sequence[int] = (),
+    ) -> None:
         self.folder = folder
+        self.lock = FolderLock(folder)
         if old:
-            (folder / "summary.json").unlink(missing_ok=True)
+            self._take_over()
         else:
-            self._make(blueprint)
+            self._make(blueprint, attackers)
         self.metrics_file = (folder / "metrics.jsonl").open("a", encoding="utf-8")
         self.history_file = (folder / "history.jsonl").open("a", encoding="utf-8")
 
-    def _make(self, blueprint: Blueprint) -> None:
+    def _take_over(self) -> None:
+        """Makes sure that nobody else goes on with the run, or has done so to its end."""
+        self.lock.take()
+        summary = self.folder / "summary.json"
+        if summary.exists() and json.loads(summary.read_bytes()).get("status") in ENDED:
+            self.lock.free()
+            raise WrongUse(f"{self.folder} has come to its end: there is nothing to go on with")
+        summary.unlink(missing_ok=True)
+        for folder in (self.folder, self.folder / PENDING):
+            forget_unfinished(folder)
+
+    def _make(self, blueprint: Blueprint, attackers: Sequence[int]) -> None:
         folder = self.folder
         try:
             make_private(folder)
             # Made by one run only, even if several found the folder free.
             with (folder / "config.json").open("x", encoding="utf-8") as file:
-                json.dump(config_record(blueprint), file, indent=2)
+                json.dump(config_record(blueprint, attackers), file, indent=2)
             # What it holds is the run's alone, also if the folder itself was there before.
             folder.chmod(0o700)
+            self.lock.take()
         except FileExistsError:
             raise WrongUse(f"{folder} exists already; choose another --out") from None
         except OSError as error:
@@ -84,6 +105,7 @@ class RunDirectory(Listener):
         """Drops what was written after a round: it will be written again."""
         for file in (self.metrics_file, self.history_file):
             keep_lines(Path(file.name), lambda number, line: json.loads(line)["round"] <= round)
+        keep_lines(self.folder / DONE, lambda number, line: json.loads(line)["round"] <= round)
         for path in (self.folder / PENDING).glob("*.npz"):
             if int(path.stem.partition("-")[0]) > round:
                 path.unlink(missing_ok=True)
@@ -107,6 +129,11 @@ class RunDirectory(Listener):
         write_atomically(pending_file(self.folder, metrics.round, node), sketches.getvalue())
         self._line(self.metrics_file, {**metrics.values, "node": node, "round": metrics.round})
 
+    def done(self, node: int, done: Done) -> None:
+        """A node that has done all rounds, and may leave: nobody can ask it again."""
+        with (self.folder / DONE).open("a", encoding="utf-8") as file:
+            self._line(file, {"node": node, "round": done.round, "values": done.values})
+
     def row(self, row: Row) -> None:
         """One evaluation that all nodes have reported."""
         self._line(self.history_file, row.to_dict())
@@ -119,7 +146,9 @@ class RunDirectory(Listener):
         self.history_file.close()
         if summary.ended:
             shutil.rmtree(self.folder / PENDING, ignore_errors=True)
+            (self.folder / DONE).unlink(missing_ok=True)
         self.record("summary.json", summary.to_dict())
+        self.lock.free()
 
     def _line(self, file: TextIO, content: dict[str, Any]) -> None:
         file.write(json.dumps(content) + "\n")
@@ -135,7 +164,7 @@ def pending_file(folder: Path, round: int, node: int) -> Path:
     return folder / PENDING / f"{round}-{node}.npz"
 
 
-def config_record(blueprint: Blueprint) -> dict[str, Any]:
+def config_record(blueprint: Blueprint, attackers: Sequence[int] = ()) -> dict[str, Any]:
     """All settings as they were, and what else is needed to repeat the run."""
     return {
         **blueprint.settings.to_dict(),
@@ -143,6 +172,7 @@ def config_record(blueprint: Blueprint) -> dict[str, Any]:
             "name": blueprint.name,
             "nodes": blueprint.nodes,
             "run_seed": blueprint.run_seed,
+            "attackers": list(attackers),
             "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
             "python": platform.python_version(),
             "versions": {package: metadata.version(package) for package in PACKAGES},

@@ -12,10 +12,10 @@ from reference import reference
 from lppa.coordinator.views import first_view
 from lppa.node.client import around
 from lppa.node.learner import make_learner
-from lppa.node.record import FolderLock
 from lppa.node.rules import RULES
 from lppa.node.training import Task, Training
 from lppa.protocol.links import LocalLinks
+from lppa.protocol.lock import FolderLock
 from lppa.protocol.settings import make_settings
 from lppa.running.prepare import make_blueprint
 

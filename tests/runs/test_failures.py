@@ -25,7 +25,7 @@ from processes import (
 
 from lppa.protocol.settings import make_settings
 from lppa.running.display import Silent
-from lppa.running.launch import LocalNodes, fork_context
+from lppa.running.launch import Given, LocalNodes, fork_context
 from lppa.running.prepare import make_blueprint
 from lppa.running.run import local_book, run_local
 
@@ -336,7 +336,7 @@ def test_ctrl_c_while_a_node_is_being_started_leaves_none_behind(tmp_path, monke
 
 def test_a_local_node_that_fails_in_an_unforeseen_way_leaves_its_traceback(tmp_path):
     book, keys = local_book(2, tmp_path, secure=False)
-    nodes = LocalNodes(book, keys[:-1], tmp_path / "run", timeout="no number")
+    nodes = LocalNodes(book, keys[:-1], Given(tmp_path / "run", "no number"))
     try:
         nodes.start()
         deaths = eventually(lambda: len(nodes.deaths()) == 2 and nodes.deaths())

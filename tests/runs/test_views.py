@@ -1,0 +1,131 @@
+"""Runs that go on without nodes that were lost, in real processes."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from processes import PATIENCE, eventually, node_pids, read_lines, read_summary
+
+from lppa.coordinator.metrics import rounding_bound
+from lppa.protocol.settings import make_settings
+from lppa.running.chaos import parse_chaos
+from lppa.running.display import Silent
+from lppa.running.prepare import make_blueprint
+from lppa.running.run import run_local
+
+SMALL = {
+    "dataset": "quadratic",
+    "rounds": 24,
+    "eval_every": 2,
+    "beta": 0.1,
+    "seed": 1,
+    "timeout": 300,
+    "on_failure": "continue",
+}
+
+
+@pytest.fixture
+def lossy_run(tmp_path):
+    """A run with trouble in it; returns its summary and its directory."""
+
+    def run(trouble, nodes=5, **settings):
+        blueprint = make_blueprint(make_settings({**SMALL, **settings}), nodes, "run")
+        chaos = parse_chaos(trouble, nodes)
+        return run_local(blueprint, tmp_path / "run", Silent(), chaos=chaos), tmp_path / "run"
+
+    return run
+
+
+def views(run):
+    """First round and members of each view but the first."""
+    told = [event for event in read_lines(run / "views.jsonl") if event["kind"] == "view"]
+    return [(event["round"], tuple(event["members"])) for event in told]
+
+
+def assert_conserved(run, first_round, settings=SMALL):
+    """In the rounds of the last view nothing but rounding keeps Σγ from Σḡ."""
+    rows = [row for row in read_lines(run / "history.jsonl") if row["round"] > first_round]
+    assert rows
+    for row in rows:
+        bound = rounding_bound("float32", settings["rounds"], 6, row["noise_to_gradient"])
+        assert row["conservation"] < bound, row
+
+
+@pytest.mark.parametrize(
+    ("rule", "topology"),
+    [("lppa", "full"), ("lppa", "random-regular:4"), ("dsgt", "ring"), ("dp", "ring")],
+)
+def test_the_others_go_on_without_one_that_was_killed(lossy_run, rule, topology):
+    summary, run = lossy_run("kill:2@7", 6, rule=rule, topology=topology)
+    assert summary.status == "completed", summary.error
+    ((first, members),) = views(run)
+    assert members == (0, 1, 3, 4, 5)
+    assert 6 <= first <= 7 + 6
+    assert read_lines(run / "history.jsonl")[-1]["round"] == SMALL["rounds"]
+    if rule != "dp":
+        assert_conserved(run, first)
+
+
+def test_two_that_die_at_once_and_one_in_the_change_that_follows_are_done_without(lossy_run):
+    summary, run = lossy_run("kill:1@6,kill:4@6,exit:5@7", 7)
+    assert summary.status == "completed", summary.error
+    first, members = views(run)[-1]
+    assert members == (0, 2, 3, 6)
+    assert_conserved(run, first)
+
+
+@pytest.mark.parametrize(("topology", "lost"), [("star", 0), ("directed-ring", 2)])
+def test_a_run_that_falls_apart_ends_and_says_who_is_cut_off(lossy_run, topology, lost):
+    summary, run = lossy_run(f"kill:{lost}@5", topology=topology)
+    assert summary.status == "failed"
+    assert "cut off" in summary.error, summary.error
+    assert views(run) == []
+
+
+def test_a_run_in_which_gradients_would_lie_open_without_the_lost_one_ends(lossy_run):
+    summary, run = lossy_run("kill:2@5", 6, topology="ring")
+    assert summary.status == "failed"
+    assert "open to be read" in summary.error, summary.error
+    assert views(run) == []
+
+
+@pytest.mark.parametrize("at", [23, 26])
+def test_a_loss_near_the_end_leaves_the_others_with_their_results(lossy_run, at):
+    summary, run = lossy_run(f"kill:3@{at}", finish=4)
+    assert summary.status == "completed", summary.error
+    ((_, members),) = views(run)
+    assert members == (0, 1, 2, 4)
+    assert all((run / "nodes" / str(node) / "state.pt").exists() for node in members)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trouble", ["slow:2@8x60", "stop:2@8"])
+def test_one_that_keeps_the_others_waiting_is_named_and_dropped(lossy_run, trouble):
+    summary, run = lossy_run(trouble, slow="drop:2")
+    assert summary.status == "completed", summary.error
+    ((_, members),) = views(run)
+    assert members == (0, 1, 3, 4)
+    assert any(text.startswith("node 2 kept the others waiting") for text in summary.warnings)
+
+
+@pytest.mark.slow
+def test_a_node_that_was_lost_comes_back_and_joins_the_others(started, tmp_path):
+    nodes, out = 5, tmp_path / "run"
+    peers = started.peers(nodes)
+    settings = {**SMALL, "rounds": 400, "latency": 20, "timeout": PATIENCE}
+    told = [x for k, v in settings.items() for x in (f"--{k.replace('_', '-')}", v)]
+    coordinator = started.coordinator(peers, out, *told)
+    running = [started.node(node, peers, "--out", out) for node in range(nodes)]
+    eventually(lambda: len(read_lines(out / "history.jsonl")) > 3 and 2 in node_pids(out))
+    running[2].signal(signal.SIGKILL)
+    eventually(lambda: len(views(out)) == 1, what="the others go on")
+    back = started.node(2, peers, "--resume", out)
+    eventually(lambda: len(views(out)) == 2, what="it is back")
+    ended = coordinator.end()
+    assert ended.code == 0, ended.err
+    assert back.end().code == 0, back.err
+    assert [members for _, members in views(out)] == [(0, 1, 3, 4), (0, 1, 2, 3, 4)]
+    assert read_summary(out)["status"] == "completed"
+    assert_conserved(out, views(out)[-1][0] + nodes, settings)
+    started.all_end()
