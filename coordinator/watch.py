@@ -91,7 +91,7 @@ class Watch:
         self.rounds = dict.fromkeys(range(roster.nodes), 0)
         self.failures: dict[int, Failed] = {}
         self.late: dict[int, tuple[int, float, float]] = {}
-        self.told_late: set[int] = set()
+        self.told_late: dict[int, float] = {}
         self.began = self.heard = time.monotonic()
         self.spoke: dict[int, float] = {}
         self.failed_at: float | None = None
@@ -290,12 +290,12 @@ class Watch:
             if whom not in fresh and whom in self.outstanding:
                 waits[whom] = max(waits.get(whom, 0.0), seconds)
         for node, seconds in waits.items():
-            if seconds > LATE and node not in self.told_late:
-                self.told_late.add(node)
+            # Slow rounds are no news every time.
+            if seconds > max(LATE, 2 * self.told_late.get(node, 0.0)):
+                self.told_late[node] = seconds
                 self.listener.say(
                     f"note: node {node} is late: others have waited {seconds:.0f} s for it"
                 )
-        self.told_late &= set(waits)
         return waits
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 from chaos_by_hand import PHASES, give_back, lead, soak_run
+from chaos_cuts import EXCHANGES, cut, undisturbed
 from chaos_kills import draw, try_out
 from chaos_lab import laboratory
 from chaos_losses import LOSSES, lose, notice
@@ -117,6 +118,30 @@ def coordinators(only: str | None, work: Path, results: Path) -> None:
             click.echo(f"{phase}: {row['wrong'] or 'as it should be'}", err=True)
             lab.end_all()
     sys.exit(any(row["wrong"] for row in known_rows(results)))
+
+
+@main.command()
+@click.option("--runs", default=100, show_default=True)
+@work_option
+@results_option
+def cuts(runs: int, work: Path, results: Path) -> None:
+    """Cut connections of encrypted runs; compare."""
+    known = {row["name"] for row in known_rows(results)}
+    with laboratory(work) as lab:
+        whole = [undisturbed(lab, exchange) for exchange in EXCHANGES]
+        for number in range(runs):
+            if number in known:
+                continue
+            row = cut(lab, number, whole[number % len(whole)])
+            with results.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            click.echo(f"{number}: {row['cuts']} cuts, {row['wrong'] or 'identical'}", err=True)
+            lab.end_all()
+    rows = known_rows(results)
+    right = [row for row in rows if not row["wrong"]]
+    total = sum(row["cuts"] for row in rows)
+    click.echo(f"{len(right)} of {len(rows)} runs with {total} cut connections ended identical")
+    sys.exit(len(right) != len(rows))
 
 
 @main.command()

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # What runs survive, as figures: processes killed, nodes lost, messages spoiled, connections cut.
-# Usage: scripts/chaos.sh [kills|losses|coordinators|soak|fuzz|floods|links ...]   default: all but soak
+# Usage: scripts/chaos.sh [kills|losses|coordinators|cuts|soak|fuzz|floods|links ...]   default: all but soak
 #   kills         200 kills of nodes, launchers and whole runs; results must be the same bits
 #   losses        nodes lost for good under --on-failure continue; time to notice; slow nodes
 #   coordinators  the coordinator killed in each phase, and another one started
+#   cuts          100 encrypted runs whose connections are cut; results must be the same bits
 #   soak          two hours with a kill every minute and a return after it (SOAK=SECONDS for less)
 #   fuzz          a million spoiled messages, logs and address books
 #   floods        memory and speed under each flood
@@ -19,11 +20,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 ended=0
-for part in "${@:-kills losses coordinators fuzz floods links}"; do
+for part in "${@:-kills losses coordinators cuts fuzz floods links}"; do
     for one in $part; do
         echo "== $one"
         case $one in
-        kills | losses | coordinators | soak)
+        kills | losses | coordinators | cuts | soak)
             "$python" "$root/scripts/chaos.py" "$one" --work "$work" --results "$out/$one.jsonl" \
                 ${SOAK:+$([ "$one" = soak ] && echo --seconds "$SOAK")} || ended=1
             ;;

@@ -131,7 +131,7 @@ def bits(run: Path) -> str:
 def run_once(folder: Path, kind: str | None, amount: int, timeout: float) -> dict[str, Any]:
     """A run by hand, flooded from its first round on or not at all."""
     out, book = folder / "run", folder / "book"
-    make = [COMMANDS / "lppa", "peers", NODES, "--secure", "--out", book]
+    make = [COMMANDS / "lppa", "peers", NODES, "--out", book]
     subprocess.run([str(a) for a in make], check=True, capture_output=True)
     peers = book / "peers.json"
     common = ("--peers", peers, "--out", out, "--timeout", timeout)

@@ -11,7 +11,8 @@ from lppa.protocol.settings import Settings
 
 # What has no influence on a round's time, or is the machine's; the size of a run is added.
 UNNAMED = {"data_dir", "device", "latency", "reveal_batches", "clip", "beta_own", "lr_decay"}
-UNNAMED |= {"robust", "target", "task"}  # of tables of one's own
+UNNAMED |= {"target", "task"}  # of tables of one's own
+UNNAMED |= {"robust", "on_failure", "slow", "checkpoint_every"}  # when something goes wrong
 
 
 @pytest.mark.slow

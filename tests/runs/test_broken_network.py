@@ -27,7 +27,7 @@ def assert_same_bits(out, local_run):
 @pytest.mark.parametrize("how", ["cut", "stalled"])
 def test_a_run_over_a_broken_network_ends_with_the_same_bits(started, tmp_path, local_run, how):
     out = tmp_path / "by-hand"
-    with Forwarders(started.peers(3, "--secure")) as network:
+    with Forwarders(started.peers(3)) as network:
         coordinator = started.coordinator(network.book_of("coordinator"), out, *OPTIONS)
         nodes = [started.node(i, network.book_of(i), "--out", out) for i in range(2)]
         nodes.append(started.node(2, network.book_of(2), "--out", out, **started.held(7)))
@@ -54,7 +54,7 @@ def test_behind_forwarders_nodes_may_come_long_before_those_they_look_for(
 ):
     """A forwarder takes connections and hangs up while its target is not there yet."""
     out = tmp_path / "by-hand"
-    with Forwarders(started.peers(3, "--secure")) as network:
+    with Forwarders(started.peers(3)) as network:
         nodes = [started.node(i, network.book_of(i), "--out", out) for i in range(3)]
         early = [network.between[i, "coordinator"] for i in range(3)]
         eventually(lambda: all(proxy.accepted > 4 for proxy in early), what="many hang-ups")

@@ -110,7 +110,8 @@ def kinds_dropped(log):
 
 
 def test_nonsense_sent_to_everybody_during_a_run_changes_no_bit(started, tmp_path, local_run):
-    settings = {"dataset": "quadratic", "rounds": 40, "seed": 5, "latency": 20, "timeout": PATIENCE}
+    settings = {"dataset": "quadratic", "rounds": 140, "seed": 5, "latency": 20}
+    settings["timeout"] = PATIENCE
     options = [text for key, value in settings.items() for text in (f"--{key}", value)]
     # In clear, as nonsense does not even get through an encrypted door.
     clear = "--insecure"
@@ -123,7 +124,7 @@ def test_nonsense_sent_to_everybody_during_a_run_changes_no_bit(started, tmp_pat
     try:
         coordinator = started.coordinator(peers, out, *options, clear)
         nodes = [started.node(i, peers, "--out", out, clear) for i in range(2)]
-        nodes.append(started.node(2, peers, "--out", out, clear, **started.held(7)))
+        nodes.append(started.node(2, peers, "--out", out, clear, **started.held(120)))
         logs = [out / "nodes" / str(i) / "node.log" for i in range(3)]
 
         def much_dropped():

@@ -95,7 +95,7 @@ def test_attacks_go_by_what_a_rule_sends_and_not_by_its_name(monkeypatch):
     settings = make_settings({"rule": "lppa", "dataset": "quadratic", "noise_every": 0, "lr": 0.1})
     rng = np.random.default_rng(1)
     W, theta, g = np.full((3, 3), 1 / 3), rng.normal(size=(3, 7)), rng.normal(size=(3, 7))
-    known = Knowledge(Plan("x", 3, settings.to_dict(), 0, {}, ""), {1}, 2, W)
+    known = Knowledge(Plan("x", 3, settings.to_dict(), 0, {}, "", ""), {1}, 2, W)
     for t, vectors in enumerate((theta, W @ theta - 2 * 0.1 * g)):
         for node in range(3):
             known.states[node, t] = {"theta": torch.from_numpy(vectors[node])}
