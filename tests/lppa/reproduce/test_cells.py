@@ -116,7 +116,7 @@ def test_no_default_has_a_say_in_a_cell(plan):
     # for, and a cell that does not ask keeps its key.
     elsewhere = {"dataset", "timeout", "data_dir", "device", "clip"}
     elsewhere |= {"momentum", "weight_decay", "target", "task"}
-    # What is done when something goes wrong has no say in what comes of a run in which nothing does.
+    # What is done when something goes wrong has no say in a run in which nothing does.
     elsewhere |= {"on_failure", "slow", "checkpoint_every", "robust"}
     names = {field.name for field in dataclasses.fields(Settings)} - elsewhere
     for cell in all_cells(plan, list(EXPERIMENTS)):
