@@ -74,7 +74,8 @@ def valid_messages(rng: Rng) -> Iterator[Message]:
     for kind in codec.KINDS.values():
         # In the order of the fields, so that the same seed gives the same message.
         yield kind(**{about.name: value_for(str(about.type), rng) for about in fields(kind)})
-    yield Plan("run", 2, {"rule": "lppa", "beta": 0.5, "rounds": 3}, 7, view().content(), "f" * 64)
+    told = {"rule": "lppa", "beta": 0.5, "rounds": 3}
+    yield Plan("run", 2, told, 7, view().content(), "f" * 64, "g" * 64)
     figures = {"gamma_norm": 1.0, "gradient_norm": 2.0, "accuracy": None, "loss": 0.5}
     totals = {"seconds": {"compute": 1.0, "exchange": 1.0, "eval": 0.5}, "bytes": {"state": 5}}
     yield Metrics(3, {**figures, **totals}, np.ones(256), np.zeros(256))
@@ -289,7 +290,7 @@ def valid_log() -> bytes:
     """A log as a node writes it."""
     rng = Rng(0)
     with tempfile.TemporaryDirectory() as folder:
-        writer = LogWriter(Path(folder) / "log", RUN, 0, Plan("n", 2, {}, 1, {}, "f"))
+        writer = LogWriter(Path(folder) / "log", RUN, 0, Plan("n", 2, {}, 1, {}, "f", "g"))
         for message in valid_messages(rng):
             writer(rng.choice(["in", "out"]), 1, message)
         writer.close()
@@ -318,7 +319,7 @@ def fuzz_log(rng: Rng, folder: Path) -> tuple[str, bytes]:
 def valid_book() -> str:
     """A peers.json."""
     peers = [Peer(f"tcp://127.0.0.1:{5000 + i}", chr(97 + i) * 40) for i in range(3)]
-    return json.dumps(book_content(AddressBook(RUN, peers[0], tuple(peers[1:]), True)))
+    return json.dumps(book_content(AddressBook(RUN, peers[0], tuple(peers[1:]))))
 
 
 def fuzz_book(rng: Rng, folder: Path) -> tuple[str, bytes]:

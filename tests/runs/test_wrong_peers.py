@@ -237,10 +237,10 @@ def test_nodes_that_do_not_come_are_named(started, peers, tmp_path):
     assert ended.errors == ["error: node 1 did not come within 8 s"]
 
 
-def test_a_node_of_another_run_is_refused_and_not_told_which_run_this_is(started, secure, tmp_path):
-    coordinator = started.coordinator(secure, tmp_path / "run", *TINY)
-    run = json.loads(secure.read_text())["run"]
-    ended = started.node(0, changed(secure, lambda content: content.update(run="last-week"))).end()
+def test_a_node_of_another_run_is_refused_and_not_told_which_run_this_is(started, peers, tmp_path):
+    coordinator = started.coordinator(peers, tmp_path / "run", *TINY)
+    run = json.loads(peers.read_text())["run"]
+    ended = started.node(0, changed(peers, lambda content: content.update(run="last-week"))).end()
     assert ended.code == 2, ended
     assert "Traceback" not in ended.err
     assert "refuses node 0: its peers.json is of another run" in ended.errors[0]
@@ -248,10 +248,12 @@ def test_a_node_of_another_run_is_refused_and_not_told_which_run_this_is(started
     assert coordinator.poll() is None
 
 
-def test_in_clear_text_a_node_of_another_run_is_told_nothing(started, peers, tmp_path):
-    coordinator = started.coordinator(peers, tmp_path / "run", *TINY)
+def test_in_clear_text_a_node_of_another_run_is_told_nothing(started, tmp_path):
+    clear = "--insecure"
+    peers = started.peers(2, clear)
+    coordinator = started.coordinator(peers, tmp_path / "run", *TINY, clear)
     other = changed(peers, lambda content: content.update(run="last-week"))
-    ended = started.node(0, other, "--timeout", 2).end()
+    ended = started.node(0, other, "--timeout", 2, clear).end()
     assert ended.code == 1, ended
     assert "no coordinator answered at" in ended.errors[0]
     assert coordinator.poll() is None

@@ -52,7 +52,7 @@ def test_every_kind_of_message_is_among_those_that_are_spoiled(fuzzer):
 )
 def test_a_careless_check_in_the_codec_is_found(fuzzer, monkeypatch, annotation, careless):
     monkeypatch.setitem(fuzzer.codec.CHECKS, annotation, careless)
-    assert fuzzer.fuzz("careless", 8000)["faults"]
+    assert fuzzer.fuzz("careless 4", 20000)["faults"]
 
 
 def test_a_reader_that_raises_something_else_is_found(fuzzer, monkeypatch):
