@@ -24,7 +24,7 @@ from chaos_lab import (
     results,
 )
 
-NOT_BEGUN = ("is no run", "does not exist", "no run", "not a run")
+NOT_BEGUN = ("is no run", "does not exist", "no run", "not a run", "is not a folder")
 ENDED = ("completed", "doubtful")
 STILL_WRITING = "still writes"
 
