@@ -6,6 +6,7 @@ import signal
 
 import pytest
 from processes import PATIENCE, eventually, node_pids, read_lines, read_summary
+from traces import check_trace, of_run
 
 from lppa.coordinator.metrics import rounding_bound
 from lppa.protocol.settings import make_settings
@@ -58,6 +59,7 @@ def assert_conserved(run, first_round, settings=SMALL):
 )
 def test_the_others_go_on_without_one_that_was_killed(lossy_run, rule, topology):
     summary, run = lossy_run("kill:2@7", 6, rule=rule, topology=topology)
+    assert check_trace(of_run(read_lines(run / "views.jsonl"), 6)) == []
     assert summary.status == "completed", summary.error
     ((first, members),) = views(run)
     assert members == (0, 1, 3, 4, 5)

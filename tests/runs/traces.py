@@ -157,3 +157,21 @@ def _sent(replay: Replay, event: Event, gone: set[int], came: set[int]) -> None:
 
 
 STEPS = {"halt": _halt, "halted": _halted, "view": _view, "entered": _entered, "sent": _sent}
+
+
+def of_run(events: Iterable[Event], nodes: int) -> list[Event]:
+    """The trace of a real run, from its views.jsonl, in the words of the model."""
+    firsts = {0: 0}
+    trace: list[Event] = [
+        {"kind": "view", "epoch": 0, "members": list(range(nodes)), "first_round": 0}
+    ]
+    for event in events:
+        told = dict(event)
+        if event["kind"] == "view":
+            firsts[event["epoch"]] = told["first_round"] = event["round"]
+        elif event["kind"] == "entered":
+            told["round"] = firsts[event["epoch"]]
+        elif event["kind"] == "halted" and event["round"] < 0:
+            told["round"] = None
+        trace.append(told)
+    return trace
