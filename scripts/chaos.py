@@ -27,6 +27,12 @@ def known_rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def keep_row(path: Path, row: dict[str, Any]) -> None:
+    """Appends a result, so that its trial is not made again."""
+    with path.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
 @click.group()
 def main() -> None:
     """Break runs off, and see what comes of them."""
@@ -54,8 +60,7 @@ def kills(kills: int, only: str | None, work: Path, results: Path) -> None:
                 continue
             row = try_out(lab, draw(number))
             rows.append(row)
-            with results.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            keep_row(results, row)
             click.echo(f"{number}: {row['kills']} kills, {row['wrong'] or 'identical'}", err=True)
     survived = sum(row["kills"] for row in rows if row["identical"])
     total = sum(row["kills"] for row in rows)
@@ -73,8 +78,7 @@ def losses(only: str | None, work: Path, results: Path) -> None:
     with laboratory(work) as lab:
 
         def keep(row: dict[str, Any]) -> None:
-            with results.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            keep_row(results, row)
             click.echo(f"{row['name']}: {row['wrong'] or 'as it should be'}", err=True)
             lab.end_all()
 
@@ -113,8 +117,7 @@ def coordinators(only: str | None, work: Path, results: Path) -> None:
                 row = lead(lab, phase)
             except (TimeoutError, RuntimeError, OSError) as error:
                 row = {"name": phase, "wrong": [repr(error)]}
-            with results.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            keep_row(results, row)
             click.echo(f"{phase}: {row['wrong'] or 'as it should be'}", err=True)
             lab.end_all()
     sys.exit(any(row["wrong"] for row in known_rows(results)))
@@ -133,8 +136,7 @@ def cuts(runs: int, work: Path, results: Path) -> None:
             if number in known:
                 continue
             row = cut(lab, number, whole[number % len(whole)])
-            with results.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            keep_row(results, row)
             click.echo(f"{number}: {row['cuts']} cuts, {row['wrong'] or 'identical'}", err=True)
             lab.end_all()
     rows = known_rows(results)
@@ -153,8 +155,7 @@ def soak(seconds: float, every: float, work: Path, results: Path) -> None:
     """Kill a node every minute for two hours; each comes back."""
     with laboratory(work) as lab:
         row = soak_run(lab, seconds, every)
-    with results.open("a") as file:
-        file.write(json.dumps(row) + "\n")
+    keep_row(results, row)
     click.echo(json.dumps(row))
     sys.exit(bool(row["wrong"]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from contextlib import suppress
 
@@ -20,7 +21,7 @@ from lppa.protocol.sockets import MOST_AT_ONCE, MOST_OFFENCES, keys_of
 PIECE = bytes(1 << 16)
 
 
-def until(condition, seconds=60.0, meanwhile=lambda: time.sleep(0.01)):
+def until(condition, seconds=60.0, meanwhile=lambda: threading.Event().wait(0.01)):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not come true"

@@ -9,46 +9,31 @@ import msgpack
 import numpy as np
 import torch
 import zmq
+from pretended import pretend
 from processes import PATIENCE, eventually, read_lines, read_summary
 
-from lppa.coordinator.bootstrap import Roster
 from lppa.coordinator.views import first_view
-from lppa.protocol.book import key_file, read_book, read_key
+from lppa.protocol.book import read_book
 from lppa.protocol.codec import COORDINATOR, encode
 from lppa.protocol.messages import Hello, State, Stop, Waiting
 from lppa.protocol.settings import make_settings
-from lppa.protocol.sockets import Wire
-from lppa.protocol.wire import wait_for_any
 from lppa.running.prepare import make_blueprint
 
 
 def test_two_nodes_with_different_plans_refuse_each_other_by_name(started, tmp_path):
     """A pretended coordinator hands out two plans."""
     peers = started.peers(2)
-    book = read_book(peers)
     nodes = [started.node(i, peers, "--out", tmp_path / "run") for i in range(2)]
-    wire = Wire(book, COORDINATOR, read_key(key_file(peers.parent, COORDINATOR)))
-    try:
-        roster = Roster(wire.inbox(), book.run, 2)
-
-        def all_there():
-            wait_for_any([roster.inbox], 0.05)
-            while (arrival := roster.inbox.receive()) is not None:
-                roster.open(arrival)
-            return not roster.missing
-
-        eventually(all_there, what="both nodes have said hello")
-        for node, lr in enumerate((0.1, 0.2)):
-            settings = make_settings({"dataset": "quadratic", "lr": lr, "seed": 1})
-            blueprint = make_blueprint(settings, 2, "run")
-            roster.send(node, blueprint.plan(node, first_view(blueprint)))
-        for node, ended in enumerate(process.end() for process in nodes):
-            assert ended.code == 1
-            assert "Traceback" not in ended.err
-            assert f"node {1 - node} follows another plan" in ended.errors[0]
-            assert f"than node {node}" in ended.errors[0]
-    finally:
-        wire.close(0)
+    plans = []
+    for node, lr in enumerate((0.1, 0.2)):
+        settings = make_settings({"dataset": "quadratic", "lr": lr, "seed": 1})
+        blueprint = make_blueprint(settings, 2, "run")
+        plans.append(blueprint.plan(node, first_view(blueprint)))
+    for node, ended in enumerate(pretend(peers, plans, nodes)):
+        assert ended.code == 1
+        assert "Traceback" not in ended.err
+        assert f"node {1 - node} follows another plan" in ended.errors[0]
+        assert f"than node {node}" in ended.errors[0]
     assert not (tmp_path / "run").exists()
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import sys
-from pathlib import Path
 
 import pytest
 from processes import eventually, marked, node_pids, read_lines
+from script_modules import import_script
 
 from lppa.coordinator.plan import Blueprint
 from lppa.protocol.errors import WrongUse
@@ -21,7 +20,6 @@ from lppa.running.prepare import make_blueprint
 from lppa.running.run import run_local
 from lppa.running.rundir import RunDirectory
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
 NODES = 4
 SMALL = {
     "dataset": "quadratic",
@@ -37,12 +35,7 @@ SMALL = {
 @pytest.fixture(scope="module")
 def chaos():
     """What a run leaves, and how to damage it: from the script of the long trials."""
-    sys.path.insert(0, str(SCRIPTS))
-    try:
-        import chaos_lab
-    finally:
-        sys.path.remove(str(SCRIPTS))
-    return chaos_lab
+    return import_script("chaos_lab")
 
 
 def blueprint_of(**settings) -> Blueprint:

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+from script_modules import import_script
 
 
 @pytest.fixture(scope="module")
 def fuzzer():
-    sys.path.insert(0, str(SCRIPTS))
-    try:
-        import fuzz
-    finally:
-        sys.path.remove(str(SCRIPTS))
-    return fuzz
+    return import_script("fuzz")
 
 
 @pytest.mark.parametrize(("target", "count"), [("message", 5000), ("log", 500), ("book", 500)])
