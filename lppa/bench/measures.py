@@ -6,16 +6,12 @@ processes stands in modules beside; this module starts them and compares.
 
 from __future__ import annotations
 
-import shutil
 import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 from lppa.coordinator.bootstrap import Roster
@@ -27,6 +23,7 @@ from lppa.protocol.wire import wait_for_any
 from lppa.running.display import Silent
 from lppa.running.launch import Given, LocalNodes, fork, fork_context, stop_fork_server
 from lppa.running.prepare import make_blueprint
+from lppa.running.private import private_folder
 from lppa.running.run import local_book, run_local
 
 PARAMETERS = 1_000_000
@@ -58,16 +55,6 @@ GROWTH = {
     "timeout": TIMEOUT,
     "seed": 1,
 }
-
-
-@contextmanager
-def private_folder() -> Iterator[Path]:
-    """A folder for sockets that nobody else can enter."""
-    folder = Path(tempfile.mkdtemp(prefix="lppa-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def exchange(repeats: int = 9) -> dict[str, Any]:

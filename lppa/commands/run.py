@@ -152,6 +152,8 @@ def finish(summary: Summary, folder: Path, as_json: bool, **more: Any) -> None:
         print_results(summary, str(folder))
     if summary.ended:
         return
+    if not is_quiet() and any(folder.glob("nodes/*/checkpoints/*")):
+        click.echo(f"there are checkpoints: go on with it by --resume {folder}", err=True)
     click.echo(f"error: the run {describe(summary)}", err=True)
     sys.exit(INTERRUPTED if summary.status == "interrupted" else 1)
 
