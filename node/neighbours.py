@@ -56,10 +56,9 @@ class Neighbours:
             self.links.check_for_stop()
             arrays = {name: to_wire(vector) for name, vector in vectors.items()}
             message = State(self.epoch, t, arrays)
-            self._check_finite(message)
-            self.scrutiny.begin(vectors)
-            for receiver in self.outputs:
-                self.links.send(message, receiver)
+            if not self.scrutiny.begin(vectors):
+                self._check_finite(message)
+            self.links.send(message, *self.outputs)
         states = self._states(t, vectors)
         if self.scrutiny.clip:
             # How long a vector may be is known when all are here.

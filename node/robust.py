@@ -40,9 +40,10 @@ class Scrutiny:
         self.heard: dict[int, str] = {}
         self._lengths: dict[str, dict[int, float]] = {}
 
-    def begin(self, vectors: Mapping[str, Tensor]) -> None:
-        """A round begins, with these vectors of one's own."""
+    def begin(self, vectors: Mapping[str, Tensor]) -> bool:
+        """A round begins, with these vectors of one's own; False if one may have no length."""
         self._lengths = {name: {self.me: length(vector)} for name, vector in vectors.items()}
+        return all(math.isfinite(own[self.me]) for own in self._lengths.values())
 
     def see(self, t: int, sender: int, arrays: Mapping[str, np.ndarray]) -> None:
         """A sender's state, as it arrived."""
@@ -88,6 +89,10 @@ class Scrutiny:
 
 def length(vector: Tensor) -> float:
     """The length of a vector, infinite where it is beyond all numbers."""
+    quick = float(torch.dot(vector, vector))
+    if math.isfinite(quick):
+        return math.sqrt(quick)
+    # Its square may be beyond the narrow type, and it is not.
     found = float(torch.linalg.vector_norm(vector, dtype=torch.float64))
     return found if not math.isnan(found) else math.inf
 

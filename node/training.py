@@ -8,6 +8,7 @@ its links are cut or the graph changes. Links and views are handed in; the mathe
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -45,6 +46,7 @@ log = logging.getLogger("lppa.node")
 
 Report = Callable[[Message], None]
 PROGRESS_EVERY = 0.2
+MODEL_EVERY = 10.0  # seconds, at least, between two models that are kept on the way
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ class Training:
         self.sent = dict({} if since is None else since.sent)
         self.noise_norm = 0.0 if since is None else since.noise_norm
         self.record: Record | None = None
+        self.model_kept = -math.inf
 
     @property
     def round(self) -> int:
@@ -196,7 +199,10 @@ class Training:
             seconds, sent = self.clock.split(), dict(links.sent)
             checkpoint = Checkpoint(now, task.plan, seconds, sent, self.noise_norm)
             save(checkpoints_folder(task.folder), checkpoint, how_many(task.nodes, every) + 1)
-            record.tensors("model.pt", task.learner.weights(now.theta))
+            # The state is what a run goes on from; the model is for people, who look less often.
+            if time.monotonic() - self.model_kept >= MODEL_EVERY:
+                self.model_kept = time.monotonic()
+                record.tensors("model.pt", task.learner.weights(now.theta))
 
 
 def make_injection(

@@ -8,8 +8,10 @@ sender, round, size) is for the receiver to judge, not decided here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, fields
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields
+from functools import lru_cache
 from typing import Any, get_args
 
 import msgpack
@@ -17,13 +19,14 @@ import numpy as np
 
 from lppa.protocol.messages import Message
 
-VERSION = 3
+VERSION = 4
 COORDINATOR = -1  # the sender id of the coordinator; nodes count from 0
 MAX_HEADER = 1 << 20  # of a plan; the receiver of anything else allows less
 MAX_FRAME = 1 << 31
 MAX_TEXT = 1 << 16
 MAX_DIMENSIONS = 4
 MAX_VECTORS = 16
+PIECE = 1 << 18  # numbers that are looked at in one go
 DTYPES: dict[str, np.dtype[Any]] = {
     "<f4": np.dtype("<f4"),
     "<f8": np.dtype("<f8"),
@@ -84,38 +87,101 @@ ARRAY, VECTORS = "np.ndarray", "Vectors"
 IN_HEADER = ("epoch", "round")  # of every message, 0 where it has none
 
 
+# What differs from message to message of one kind stands last and has a fixed width, so that all
+# before it is made once. Big-endian, as msgpack has it, each behind its name.
+DATE = struct.Struct(">6s c I 6s c I")
+NUMBER = struct.Struct(">7s c I")
+WIDE = b"\xce"  # says that four bytes of a number follow
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A message that is ready for any number of receivers: nothing is missing but its number."""
+
+    head: bytes
+    frames: Sequence[Frame]
+    size: int  # bytes of its arrays
+
+    def to_frames(self, number: int = 0) -> list[Frame]:
+        """The frames for one receiver."""
+        return [numbered(self.head, number), *self.frames]
+
+
 def encode(message: Message, run: str, sender: int, number: int = 0) -> list[Frame]:
     """The frames of a message; its arrays are handed on as they are, not copied.
 
     `number` counts the messages of a link that must not be lost; others have none.
     """
-    tensors: list[list[Any]] = []
+    return write(message, run, sender).to_frames(number)
+
+
+def write(message: Message, run: str, sender: int) -> Letter:
+    """A message as it is sent to one receiver or many."""
+    arrays: dict[str, np.ndarray] = {}
     body: dict[str, Any] = {}
-    frames: list[Frame] = []
-    for about in fields(message):
+    for about in _fields(type(message)):
         value = getattr(message, about.name)
-        if about.type in (ARRAY, VECTORS):
-            named = {about.name: value} if about.type == ARRAY else value
-            for name, vector in named.items():
-                array = np.ascontiguousarray(vector)
-                if array.dtype.str not in DTYPES:
-                    raise TypeError(f"{name}: {array.dtype} does not travel")
-                tensors.append([name, array.dtype.str, list(array.shape)])
-                frames.append(array)
+        if about.type == VECTORS:
+            arrays |= value
+        elif about.type == ARRAY:
+            arrays[about.name] = value
         elif about.name not in IN_HEADER:
             body[about.name] = value
-    header = {
-        "version": VERSION,
-        "run": run,
-        "kind": NAMES[type(message)],
-        "sender": sender,
-        "number": number,
-        "epoch": getattr(message, "epoch", 0),
-        "round": getattr(message, "round", 0),
-        "tensors": tensors,
-        "body": body,
-    }
-    return [msgpack.packb(header), *frames]
+    frames = [np.ascontiguousarray(array) for array in arrays.values()]
+    specs = tuple(
+        (name, array.dtype.str, array.shape) for name, array in zip(arrays, frames, strict=True)
+    )
+    for name, dtype, _ in specs:
+        if dtype not in DTYPES:
+            raise TypeError(f"{name}: {dtype} does not travel")
+    kind = NAMES[type(message)]
+    first = _opening(kind, run, sender, specs, body) if body else _known(kind, run, sender, specs)
+    when = (getattr(message, "epoch", 0), getattr(message, "round", 0))
+    return Letter(dated(first, *when), frames, sum(array.nbytes for array in frames))
+
+
+def state_opening(run: str, sender: int, dtype: str, sizes: Mapping[str, int]) -> bytes:
+    """How the header of a sender's states begins, in every round in which these vectors travel."""
+    kind = np.dtype(dtype).newbyteorder("<").str
+    return _known("state", run, sender, tuple((name, kind, (n,)) for name, n in sizes.items()))
+
+
+def dated(opening: bytes, epoch: int, round: int) -> bytes:
+    """A header as far as it is the same for all receivers."""
+    return opening + DATE.pack(b"\xa5epoch", WIDE, epoch, b"\xa5round", WIDE, round)
+
+
+def numbered(head: bytes, number: int) -> bytes:
+    """A whole header."""
+    return head + NUMBER.pack(b"\xa6number", WIDE, number)
+
+
+Specs = tuple[tuple[str, str, tuple[int, ...]], ...]
+
+
+@lru_cache(maxsize=256)
+def _known(kind: str, run: str, sender: int, specs: Specs) -> bytes:
+    return _opening(kind, run, sender, specs, {})
+
+
+def _opening(kind: str, run: str, sender: int, specs: Specs, body: dict[str, Any]) -> bytes:
+    packed: bytes = msgpack.packb(
+        {
+            "version": VERSION,
+            "run": run,
+            "kind": kind,
+            "sender": sender,
+            "tensors": specs,
+            "body": body,
+        }
+    )
+    # The first byte counts the fields: three more follow.
+    return bytes([packed[0] + 3]) + packed[1:]
+
+
+@lru_cache(maxsize=64)
+def _fields(kind: type) -> tuple[Field[Any], ...]:
+    return fields(kind)
 
 
 @dataclass(frozen=True)
@@ -200,19 +266,26 @@ def _arrays(specs: list[Any], frames: Sequence[Frame]) -> dict[str, np.ndarray]:
         expected = math.prod(shape) * DTYPES[dtype].itemsize
         if raw.nbytes != expected:
             raise BadMessage(f"array {name[:40]!r} has {raw.nbytes} bytes, not {expected}")
-        array = np.frombuffer(raw, dtype=DTYPES[dtype]).reshape(shape)
-        # ZeroMQ may place a small frame at any byte; arithmetic wants numbers on their boundary.
-        arrays[name] = array if array.flags.aligned else array.copy()
+        arrays[name] = plain_array(raw, DTYPES[dtype]).reshape(shape)
     if len(arrays) != len(specs):
         raise BadMessage("two arrays with one name")
     return arrays
+
+
+def plain_array(frame: Frame, dtype: np.dtype[Any]) -> np.ndarray:
+    """The numbers in a frame, in place; none where it does not hold a whole number of them."""
+    if memoryview(frame).nbytes % dtype.itemsize:
+        return np.zeros(0, dtype)
+    array = np.frombuffer(frame, dtype)
+    # ZeroMQ may place a small frame at any byte; arithmetic wants numbers on their boundary.
+    return array if array.flags.aligned else array.copy()
 
 
 def _body(kind: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """The constructor's arguments, each checked against the message's annotation."""
     body: dict[str, Any] = header["body"]
     values: dict[str, Any] = {}
-    for about in fields(kind):
+    for about in _fields(kind):
         if about.type == ARRAY:
             if about.name not in arrays:
                 raise BadMessage(f"{header['kind']} without {about.name}")
@@ -231,7 +304,7 @@ def _body(kind: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
             value = body[about.name]
             values[about.name] = tuple(value) if isinstance(value, list) else value
     taken = set(values) - set(IN_HEADER)
-    if any(about.type == VECTORS for about in fields(kind)):
+    if any(about.type == VECTORS for about in _fields(kind)):
         taken |= set(arrays)
     if not {*body, *arrays} <= taken:
         raise BadMessage(f"{header['kind']} with more than it should have")
@@ -239,7 +312,11 @@ def _body(kind: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
 
 
 def all_finite(array: np.ndarray) -> bool:
-    """Whether no value is NaN or infinite; one fast pass in the good case."""
-    # A finite sum proves it; an infinite one may only be an overflow and is looked at again.
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(array.sum())) or bool(np.isfinite(array).all())
+    """Whether no value is NaN or infinite."""
+    if array.dtype.kind != "f":
+        return True
+    flat = array.reshape(-1)
+    # In pieces: what is made on the way stays small, whatever the array is.
+    return all(
+        np.isfinite(flat[first : first + PIECE]).all() for first in range(0, flat.size, PIECE)
+    )

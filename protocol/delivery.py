@@ -14,9 +14,9 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 # A receiver says what it has taken after so many messages or bytes: small rounds pay one answer
-# in sixteen, large ones an answer of a hundred bytes for a quarter of a megabyte.
+# in sixteen, large ones an answer of a hundred bytes for four megabytes.
 EVERY_MESSAGES = 16
-EVERY_BYTES = 1 << 18
+EVERY_BYTES = 1 << 22
 FIRST_WAIT, LONGEST_WAIT = 1.0, 5.0  # seconds of silence after which a sender asks
 
 

@@ -26,6 +26,7 @@ from lppa.protocol.names import describe
 log = logging.getLogger("lppa.links")
 
 SEED_BYTES = 32  # of a seed and of its commitment
+BYTES = np.dtype("uint8")
 MOST_REASONS = 32  # that are told apart; a stranger could think of endlessly many
 
 Exchanged = Noise | Seed | State
@@ -76,6 +77,7 @@ class Links(ABC):
 
     def __init__(self, around: Neighbourhood) -> None:
         self.around = around
+        self.dtype = np.dtype(around.dtype)
         self.round = 0
         self.sent: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
@@ -84,13 +86,14 @@ class Links(ABC):
         # Hears the round, the peer and the seconds about every second of waiting.
         self.on_wait: Callable[[int, int, float], None] | None = None
 
-    def send(self, message: Exchanged, receiver: int) -> None:
-        """Sends to one out-neighbour. The arrays must not be changed afterwards."""
+    def send(self, message: Exchanged, *receivers: int) -> None:
+        """Sends to out-neighbours. The arrays must not be changed afterwards."""
         kind = "noise" if isinstance(message, (Noise, Seed)) else "state"
-        self.sent[kind] += array_bytes(message)
+        self.sent[kind] += array_bytes(message) * len(receivers)
         if self.tap is not None:
-            self.tap("out", receiver, message)
-        self._transmit(message, receiver)
+            for receiver in receivers:
+                self.tap("out", receiver, message)
+        self._transmit(message, receivers)
 
     def receive(self, kind: type[Kind], round: int, sender: int) -> Kind:
         """The message of that kind and round from one in-neighbour; waits until the deadline."""
@@ -160,21 +163,21 @@ class Links(ABC):
 
     def _check_arrays(self, message: Exchanged) -> None:
         """Names, types and sizes are those of this round, and all values are numbers."""
-        dtype, found = self.around.dtype, arrays_of(message)
+        dtype, found = self.dtype, arrays_of(message)
         if isinstance(message, State):
             expected = self.around.vectors(message.round)
             if set(found) != set(expected):
                 names = ", ".join(sorted(expected))
                 raise BadMessage(f"round {message.round} has the vectors {names}, and no others")
         elif isinstance(message, Seed):
-            dtype, expected = "uint8", dict.fromkeys(found, SEED_BYTES)
+            dtype, expected = BYTES, dict.fromkeys(found, SEED_BYTES)
         else:
             expected = dict.fromkeys(found, self.around.size)
         for name, array in found.items():
-            if array.dtype.name != dtype or array.shape != (expected[name],):
+            if array.dtype != dtype or array.shape != (expected[name],):
                 raise BadMessage(
                     f"{name} is {array.dtype.name}{list(array.shape)}, "
-                    f"not {dtype}[{expected[name]}]"
+                    f"not {dtype.name}[{expected[name]}]"
                 )
             if not all_finite(array):
                 raise BadMessage(f"{name} has values that are not finite")
@@ -196,8 +199,8 @@ class Links(ABC):
         """Raises Stopped if somebody has ended the run; never waits."""
 
     @abstractmethod
-    def _transmit(self, message: Exchanged, receiver: int) -> None:
-        """Hands a message on to its receiver."""
+    def _transmit(self, message: Exchanged, receivers: Sequence[int]) -> None:
+        """Hands a message on to its receivers."""
 
     @abstractmethod
     def _gather(self, seconds: float) -> None:
@@ -219,8 +222,9 @@ class LocalLinks(Links):
     def check_for_stop(self) -> None:
         """Nobody can end a run in one process from outside."""
 
-    def _transmit(self, message: Exchanged, receiver: int) -> None:
-        self.queues[receiver].put(Envelope(self.around.me, message))
+    def _transmit(self, message: Exchanged, receivers: Sequence[int]) -> None:
+        for receiver in receivers:
+            self.queues[receiver].put(Envelope(self.around.me, message))
 
     def _gather(self, seconds: float) -> None:
         try:

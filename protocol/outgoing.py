@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
-from lppa.protocol.codec import FROM_COORDINATOR, BadMessage, Frame, decode, encode
+from lppa.protocol.codec import FROM_COORDINATOR, BadMessage, Frame, Letter, decode, encode, write
 from lppa.protocol.delivery import EVERY_BYTES, EVERY_MESSAGES, FIRST_WAIT, Sent
 from lppa.protocol.messages import (
     Ask,
@@ -51,10 +51,10 @@ class Outgoing:
         sent = self.sent
         return len(sent.kept) >= EVERY_MESSAGES or sent.bytes >= EVERY_BYTES
 
-    def send(self, message: Message, size: int, wait: bool = True) -> None:
+    def send(self, letter: Letter, wait: bool = True) -> None:
         """Numbers a message, sends it and keeps it; raises SendTimeout like the outbox."""
-        frames = encode(message, self.run, self.me, self.sent.next)
-        self.sent.add(frames, size, time.monotonic())
+        frames = letter.to_frames(self.sent.next)
+        self.sent.add(frames, letter.size, time.monotonic())
         self.outbox.send(frames, wait)
 
     def ask(self) -> None:
@@ -94,7 +94,7 @@ class Reports(Outgoing):
             return
         if len(self.sent.kept) >= MOST_REPORTS:
             self.sent.forget_oldest()
-        self.send(message, 0, wait=False)
+        self.send(write(message, self.run, self.me), wait=False)
 
     def settle(self, seconds: float) -> None:
         """Waits until all was taken, but no longer than that."""

@@ -38,6 +38,7 @@ MOST_FRAMES = MAX_VECTORS + 1
 MOST_AT_ONCE = 64  # messages that are read before deadlines and the coordinator are heeded again
 MOST_OFFENCES = 32  # by one peer
 NOBODY = -2  # speaks with a key that is not in the address book
+POLLIN, NOBLOCK, MORE = int(zmq.POLLIN), int(zmq.NOBLOCK), int(zmq.SNDMORE)
 REFUSED = zmq.EVENT_HANDSHAKE_FAILED_AUTH
 # A network that swallows what is sent is noticed after this long, and another connection tried.
 UNHEARD_MS = 10_000
@@ -146,6 +147,10 @@ class Wire:
         socket.reconnect_ivl_max = 1000
         return socket
 
+    def share(self, frames: Sequence[Frame]) -> list[Frame]:
+        """The same frames, made ready once to be sent to several receivers."""
+        return [zmq.Frame(frame, copy=False) for frame in frames]
+
     def close(self, linger: float) -> None:
         """Closes everything, giving messages that are still on their way `linger` seconds."""
         if self.guard:
@@ -177,9 +182,9 @@ class Inbox:
         self.allowed = allowed
         self.offences: Counter[int] = Counter()
 
-    def wait_with(self, others: Sequence[Box], seconds: float) -> None:
-        """Returns when something can be received from one of the others, or the time is over."""
-        _wait(others, seconds)
+    def wait_with(self, others: Sequence[Box], seconds: float) -> list[Box]:
+        """Those of the others from which something can be received; none when the time is over."""
+        return _wait(others, seconds)
 
     def allow(self, each: int, together: int) -> None:
         """How many bytes may come and not be read yet, from one connection and from all."""
@@ -189,7 +194,7 @@ class Inbox:
     def receive(self) -> Arrival | None:
         """What has arrived, None where nothing has; never waits."""
         try:
-            route = self.socket.recv(zmq.NOBLOCK, copy=False)
+            route = self.socket.recv(NOBLOCK, copy=False)
         except zmq.Again:
             return None
         frames = _parts(self.socket, route)
@@ -228,7 +233,7 @@ class Inbox:
     def reply(self, route: bytes, frames: Sequence[Frame]) -> bool:
         """Answers on the connection that a message came by; False if that is gone."""
         try:
-            self.socket.send_multipart([route, *frames], zmq.NOBLOCK, copy=False)
+            _send(self.socket, [route, *frames], NOBLOCK)
         except zmq.ZMQError as error:
             # One that takes nothing more is still there.
             return error.errno == zmq.EAGAIN
@@ -247,9 +252,9 @@ class Outbox:
         self.turned_down = False
         self.hang_ups = 0  # in a row, with no handshake between them
 
-    def wait_with(self, others: Sequence[Box], seconds: float) -> None:
-        """Returns when something can be received from one of the others, or the time is over."""
-        _wait(others, seconds)
+    def wait_with(self, others: Sequence[Box], seconds: float) -> list[Box]:
+        """Those of the others from which something can be received; none when the time is over."""
+        return _wait(others, seconds)
 
     def close(self) -> None:
         """Lets it go; what it was given may still arrive within FAREWELL seconds."""
@@ -259,7 +264,7 @@ class Outbox:
     def send(self, frames: Sequence[Frame], wait: bool = True) -> bool:
         """Queues a message; its arrays must not change any more. False if it was not taken."""
         try:
-            self.socket.send_multipart(frames, 0 if wait else zmq.NOBLOCK, copy=False)
+            _send(self.socket, frames, 0 if wait else NOBLOCK)
         except zmq.Again:
             if wait:
                 raise SendTimeout from None
@@ -269,7 +274,7 @@ class Outbox:
     def receive(self) -> list[Frame] | None:
         """An answer that has come back, None where there is none; never waits."""
         try:
-            first = self.socket.recv(zmq.NOBLOCK, copy=False)
+            first = self.socket.recv(NOBLOCK, copy=False)
         except zmq.Again:
             return None
         return [first.buffer, *_parts(self.socket, first)]
@@ -316,13 +321,20 @@ def _parts(socket: zmq.Socket[bytes], last: zmq.Frame) -> list[Frame]:
     return frames
 
 
-def _wait(boxes: Sequence[Box], seconds: float) -> None:
-    poller = zmq.Poller()
-    for box in boxes:
-        # Boxes of one transport are waited for together; there is no other here.
-        poller.register(cast(Inbox | Outbox, box).socket, zmq.POLLIN)
+def _wait(boxes: Sequence[Box], seconds: float) -> list[Box]:
+    # Boxes of one transport are waited for together; there is no other here.
+    sockets = {cast(Inbox | Outbox, box).socket: box for box in boxes}
     # Rounded up: a poll of 0 ms for the last fraction of a millisecond would spin.
-    poller.poll(max(0, int(seconds * 1000) + 1))
+    wait = max(0, int(seconds * 1000) + 1)
+    return [sockets[socket] for socket, _ in zmq.zmq_poll([(s, POLLIN) for s in sockets], wait)]
+
+
+def _send(socket: zmq.Socket[bytes], frames: Sequence[Frame], flags: int) -> None:
+    """As `send_multipart`, whose flags are enumerations and take longer than the sending."""
+    *first, last = frames
+    for frame in first:
+        socket.send(frame, flags | MORE, copy=False)
+    socket.send(last, flags, copy=False)
 
 
 def _entry(book: AddressBook, process: int) -> Peer:

@@ -37,8 +37,8 @@ class Arrival:
 class Box(Protocol):
     """Something that can be waited for."""
 
-    def wait_with(self, others: Sequence[Box], seconds: float) -> None:
-        """Returns when something can be received from one of the others, or the time is over."""
+    def wait_with(self, others: Sequence[Box], seconds: float) -> list[Box]:
+        """Those of the others from which something can be received; none when the time is over."""
 
 
 class Inbox(Box, Protocol):
@@ -99,10 +99,13 @@ class Wire(Protocol):
     def outbox(self, receiver: int, send_timeout: float, endpoint: str | None = None) -> Outbox:
         """A way to a node, or to the coordinator; `endpoint` is where it said that it listens."""
 
+    def share(self, frames: Sequence[Frame]) -> list[Frame]:
+        """The same frames, made ready once to be sent to several receivers."""
+
     def close(self, linger: float) -> None:
         """Closes everything, giving messages that are still on their way `linger` seconds."""
 
 
-def wait_for_any(boxes: Sequence[Box], seconds: float) -> None:
-    """Returns when something can be received from one of the boxes, or the time is over."""
-    boxes[0].wait_with(boxes, seconds)
+def wait_for_any(boxes: Sequence[Box], seconds: float) -> list[Box]:
+    """The boxes from which something can be received; none when the time is over."""
+    return boxes[0].wait_with(boxes, seconds)

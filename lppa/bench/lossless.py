@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from lppa.node.state import ClientState
 from lppa.node.stopwatch import Stopwatch
 from lppa.node.training import PROGRESS_EVERY
 from lppa.protocol.book import AddressBook
-from lppa.protocol.codec import COORDINATOR, encode
+from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.links import Exchanged, Neighbourhood
 from lppa.protocol.messages import Progress, Pulse
 from lppa.protocol.network import NetworkLinks
@@ -62,13 +62,15 @@ class TimedLinks(NetworkLinks):
     care = Care()
     clock = Stopwatch()
 
-    def _transmit(self, message: Exchanged, receiver: int) -> None:
+    def _transmit(self, message: Exchanged, receivers: Sequence[int]) -> None:
         if self.care.acknowledges:
-            super()._transmit(message, receiver)
+            super()._transmit(message, receivers)
             return
-        way = self.outgoing[receiver]
-        way.outbox.send(encode(message, self.run, self.around.me, way.sent.next))
-        way.sent.next += 1
+        letter = self._write(message)
+        for receiver in receivers:
+            way = self.outgoing[receiver]
+            way.outbox.send(letter.to_frames(way.sent.next))
+            way.sent.next += 1
 
     def _tell(self, sender: int, serial: int = 0) -> None:
         if not self.care.acknowledges:

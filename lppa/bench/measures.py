@@ -57,27 +57,25 @@ GROWTH = {
 }
 
 
-def exchange(repeats: int = 9) -> dict[str, Any]:
-    """(θ, γ) over our links ÷ the same frames over bare ZeroMQ sockets; higher is better."""
+def exchange(
+    parameters: int = PARAMETERS, secure: bool = False, repeats: int = 9
+) -> dict[str, Any]:
+    """(θ, γ) over our links ÷ the same frames over bare ZeroMQ sockets; higher is better.
+
+    With `secure` both are encrypted.
+    """
     from lppa.bench.sockets import exchange_receiver, exchange_sender
 
+    messages = max(10, 50 * PARAMETERS // parameters // (4 if secure else 1))
     with private_folder() as folder:
-        book, keys = local_book(2, folder, secure=False)
+        book, keys = local_book(2, folder, secure)
         credit = fork_context().Pipe()
-        raw = f"ipc://{folder}/raw"
-        results = in_processes(
-            [
-                (
-                    exchange_sender,
-                    (book, keys[0], raw, credit[0], PARAMETERS, repeats),
-                ),
-                (
-                    exchange_receiver,
-                    (book, keys[1], raw, credit[1], PARAMETERS, repeats),
-                ),
-            ],
-        )
-    return {"goal": "at least 0.85", **results[1]}
+        given = [
+            (book, keys[me], f"ipc://{folder}/raw", credit[me], parameters, messages, repeats)
+            for me in (0, 1)
+        ]
+        results = in_processes([(exchange_sender, given[0]), (exchange_receiver, given[1])])
+    return {"goal": "at least 0.9", **results[1]}
 
 
 def overhead() -> dict[str, Any]:
@@ -160,6 +158,46 @@ def lossless(nodes: int = 5, rounds: int = 10, repeats: int = 3) -> dict[str, An
         **{f"{name}_ratio": ratios[name] for name in shares},
         "round_ms": statistics.median(spent["none"]) / rounds * 1000,
         "nodes": nodes,
+    }
+
+
+def small(sizes: tuple[int, ...] = (8, 32, 128), repeats: int = 3) -> dict[str, Any]:
+    """A round of small models on a degree-4 graph ÷ a bare loop over raw frames."""
+    rows = [small_round(nodes, max(10, 480 // nodes), repeats) for nodes in sizes]
+    return {"goal": "at most 1.15", "ratio": max(row["ratio"] for row in rows), "sizes": rows}
+
+
+def small_round(nodes: int, rounds: int, repeats: int) -> dict[str, Any]:
+    """Seconds and processor time of a round, ours and bare, in turns in the same processes."""
+    from lppa.bench.small import WARM, small_partner
+
+    settings = make_settings({**GROWTH, "rounds": rounds + WARM, "eval_every": rounds + WARM})
+    blueprint = make_blueprint(settings, nodes, "small")
+    with private_folder() as folder:
+        book, keys = local_book(nodes, folder, secure=False)
+        barrier = fork_context().Barrier(nodes)
+        given = [(book, me, keys[me], barrier, blueprint, folder, repeats) for me in range(nodes)]
+        results = in_processes([(small_partner, one) for one in given])
+    spent = {
+        name: [span(turns, name) / rounds for turns in zip(*results, strict=True)]
+        for name in ("ours", "bare")
+    }
+    used = {
+        name: [
+            sum(turn[name][2] for turn in turns) / rounds / nodes
+            for turns in zip(*results, strict=True)
+        ]
+        for name in ("ours", "bare")
+    }
+    ratios = {
+        key: statistics.median(a / b for a, b in zip(times["ours"], times["bare"], strict=True))
+        for key, times in (("ratio", spent), ("cpu_ratio", used))
+    }
+    return {
+        "nodes": nodes,
+        **ratios,
+        **{f"{name}_ms": 1000 * statistics.median(times) for name, times in spent.items()},
+        **{f"{name}_cpu_ms": 1000 * statistics.median(times) for name, times in used.items()},
     }
 
 
@@ -260,10 +298,14 @@ def attack() -> dict[str, Any]:
 
 MEASURES: dict[str, Callable[[], dict[str, Any]]] = {
     "exchange": exchange,
+    "exchange-large": lambda: exchange(10 * PARAMETERS, repeats=5),
+    "exchange-curve": lambda: exchange(secure=True, repeats=5),
+    "exchange-curve-large": lambda: exchange(10 * PARAMETERS, secure=True, repeats=3),
     "overhead": overhead,
     "expansion": expansion,
     "seeded": seeded,
     "lossless": lossless,
+    "small": small,
     "start-5": lambda: start(5),
     "start-50": lambda: start(50),
     "attack": attack,

@@ -28,12 +28,13 @@ log = logging.getLogger("lppa.bench")
 def bench(only: str | None, out: Path | None, as_json: bool) -> None:
     """Measure speed as ratios of two things timed side by side on this machine.
 
-    exchange: our links against bare ZeroMQ. overhead: a round against the same work without
-    communication. expansion: noise from seeds against the generator alone. seeded: a round with
-    fresh seeded noise against one without noise. lossless: acknowledgements, checkpoints and
-    heartbeats against a round without. start-N: launching N nodes against one import of
-    PyTorch. attack: our DLG against the same written plainly. growth: seconds per round and node
-    for 8 to 256 nodes.
+    exchange: our links against bare ZeroMQ; -large with ten times the parameters, -curve with
+    both encrypted. small: a round of small models against a bare loop over raw frames. overhead: a
+    round against the same work without communication. expansion: noise from seeds against the
+    generator alone. seeded: a round with fresh seeded noise against one without noise. lossless:
+    acknowledgements, checkpoints and heartbeats against a round without. start-N: launching N nodes
+    against one import of PyTorch. attack: our DLG against the same written plainly. growth: seconds
+    per round and node for 8 to 256 nodes.
     """
     names = list(MEASURES) if only is None else [name.strip() for name in only.split(",")]
     unknown = [name for name in names if name not in MEASURES]
@@ -66,7 +67,6 @@ def print_table(results: dict[str, Any]) -> None:
         rest = {k: v for k, v in result.items() if k not in ("ratio", "goal", "sizes")}
         figures = ", ".join(f"{key} {value:.4g}" for key, value in rest.items())
         for row in result.get("sizes", ()):
-            memory = "" if row["memory_mb"] is None else f", {row['memory_mb']:.0f} MB a node"
-            figures += f"{row['nodes']} nodes: {row['round_s'] * 1000:.0f} ms a round{memory}\n"
+            figures += ", ".join(f"{key} {value:.4g}" for key, value in row.items() if value) + "\n"
         table.add_row(name, f"{result['ratio']:.2f}", result["goal"], figures.strip())
     Console().print(table)
