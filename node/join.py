@@ -27,6 +27,7 @@ from lppa.protocol.messages import (
 )
 from lppa.protocol.names import name_all
 from lppa.protocol.outgoing import Reports
+from lppa.protocol.patience import Patience
 from lppa.protocol.settings import NOISE_EXCHANGES
 from lppa.protocol.wire import Outbox, Wire, wait_for_any
 
@@ -54,13 +55,13 @@ def introduce(wire: Wire, endpoint: str = "", checkpoints: Sequence[tuple[int, i
 def join(wire: Wire, coordinator: Outbox, timeout: float, hello: Hello) -> Plan:
     """Waits for the plan; gives up when the coordinator has been silent for `timeout` seconds."""
     where = wire.book.coordinator.endpoint
-    heard = time.monotonic()
+    patience = Patience(timeout)
     missing: tuple[int, ...] = ()
     greeted, halted = 0.0, 0
     log.info("looking for the coordinator at %s", where)
     while True:
         now = time.monotonic()
-        if now - heard > timeout:
+        if patience.look() <= 0:
             state = f" (it was waiting for {name_all(set(missing))})" if missing else ""
             raise RunFailed(
                 f"no coordinator answered at {where} for {timeout:g} s{state}; "
@@ -80,7 +81,7 @@ def join(wire: Wire, coordinator: Outbox, timeout: float, hello: Hello) -> Plan:
         message = None if frames is None else _answer(frames, wire.book.run, where)
         if message is None:
             continue
-        heard = time.monotonic()
+        patience.renew()
         if isinstance(message, Halt):
             # A plan that may be on its way is of a view that is over.
             halted = max(halted, message.epoch)
@@ -102,10 +103,10 @@ def await_view(wire: Wire, reports: Reports, epoch: int, done: int, timeout: flo
     `done` is the last round that this node has done, −1 if it has no model yet.
     """
     run, where = wire.book.run, wire.book.coordinator.endpoint
-    said, heard = 0.0, time.monotonic()
+    said, patience = 0.0, Patience(timeout)
     while True:
         now = time.monotonic()
-        if now - heard > timeout:
+        if patience.look() <= 0:
             raise RunFailed(f"the coordinator did not say how to go on for {timeout:g} s")
         if now - said >= HELLO_EVERY:
             reports(Halted(epoch, done))
@@ -115,7 +116,7 @@ def await_view(wire: Wire, reports: Reports, epoch: int, done: int, timeout: flo
             message = _answer(frames, run, where)
             if message is None:
                 continue
-            heard = time.monotonic()
+            patience.renew()
             reports.hear(message)
             if isinstance(message, Stop):
                 raise Stopped(message.reason)

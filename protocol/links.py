@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import queue
-import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from lppa.protocol.errors import LppaError, RunFailed
 from lppa.protocol.mailbox import Mailbox, random_delay
 from lppa.protocol.messages import Message, Noise, Seed, State
 from lppa.protocol.names import describe
+from lppa.protocol.patience import Patience
 
 log = logging.getLogger("lppa.links")
 
@@ -98,13 +98,12 @@ class Links(ABC):
     def receive(self, kind: type[Kind], round: int, sender: int) -> Kind:
         """The message of that kind and round from one in-neighbour; waits until the deadline."""
         self.round = max(self.round, round)
-        began, told = time.monotonic(), 0
+        patience, told = Patience(self.around.timeout), 0
         while (message := self.mailbox.take(kind, self.around.epoch, round, sender)) is None:
-            waited = time.monotonic() - began
-            left = self.around.timeout - waited
-            if waited >= told + 1 and self.on_wait is not None:
-                told = int(waited)
-                self.on_wait(round, sender, waited)
+            left = patience.look()
+            if patience.waited >= told + 1 and self.on_wait is not None:
+                told = int(patience.waited)
+                self.on_wait(round, sender, patience.waited)
             if left <= 0 and self._is_led():
                 left = self.around.timeout
             if left <= 0:

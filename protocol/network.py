@@ -57,6 +57,7 @@ from lppa.protocol.messages import (
 )
 from lppa.protocol.names import name_all
 from lppa.protocol.outgoing import Outgoing, Reports
+from lppa.protocol.patience import Patience
 from lppa.protocol.wire import Arrival, Inbox, Outbox, SendTimeout, Wire, wait_for_any
 
 log = logging.getLogger("lppa.links")
@@ -118,10 +119,10 @@ class NetworkLinks(Links):
         """Greets every neighbour and makes sure that all of them follow the same plan."""
         self.fingerprint = fingerprint
         unwelcome = set(self.outgoing)
-        deadline, greeted = time.monotonic() + self.around.timeout, 0.0
+        patience, greeted = Patience(self.around.timeout), 0.0
         while self.unheard or unwelcome:
-            now = time.monotonic()
-            if now >= deadline and not self._is_led():
+            now, left = time.monotonic(), patience.look()
+            if left <= 0 and not self._is_led():
                 missing = self.unheard | unwelcome
                 hints = [self.outgoing[node].outbox.hint() for node in sorted(unwelcome)]
                 raise RunFailed(
@@ -136,7 +137,7 @@ class NetworkLinks(Links):
                 for receiver in unwelcome:
                     self._say(receiver, Greet(self.around.epoch, fingerprint))
             boxes = [self.outgoing[receiver].outbox for receiver in unwelcome]
-            self._gather(min(max(0.0, deadline - now), 0.5), boxes)
+            self._gather(min(max(0.0, left), 0.5), boxes)
             unwelcome -= {receiver for receiver in unwelcome if self._welcomed_by(receiver)}
         self.met = True
         self.reports(Entered(self.around.epoch))
@@ -236,9 +237,9 @@ class NetworkLinks(Links):
 
     def wait_until(self, condition: Callable[[], bool]) -> bool:
         """Goes on listening until something is true; False if that takes longer than allowed."""
-        deadline = time.monotonic() + self.around.timeout
+        patience = Patience(self.around.timeout)
         while not condition():
-            left = deadline - time.monotonic()
+            left = patience.look()
             if left <= 0:
                 return False
             unsettled = [way.outbox for way in self.outgoing.values() if not way.settled]
