@@ -140,9 +140,9 @@ def write(message: Message, run: str, sender: int) -> Letter:
     return Letter(dated(first, *when), frames, sum(array.nbytes for array in frames))
 
 
-def state_opening(run: str, sender: int, dtype: str, sizes: Mapping[str, int]) -> bytes:
+def state_opening(run: str, sender: int, dtype: np.dtype[Any], sizes: Mapping[str, int]) -> bytes:
     """How the header of a sender's states begins, in every round in which these vectors travel."""
-    kind = np.dtype(dtype).newbyteorder("<").str
+    kind = dtype.newbyteorder("<").str
     return _known("state", run, sender, tuple((name, kind, (n,)) for name, n in sizes.items()))
 
 

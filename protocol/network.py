@@ -20,16 +20,13 @@ from lppa.protocol.codec import (
     Frame,
     Letter,
     Limits,
-    dated,
     decode,
     encode,
-    numbered,
-    plain_array,
-    state_opening,
     write,
 )
 from lppa.protocol.delivery import EVERY_MESSAGES, Came
 from lppa.protocol.errors import RunFailed
+from lppa.protocol.foresight import Foresight
 from lppa.protocol.links import (
     Exchanged,
     Links,
@@ -99,10 +96,9 @@ class NetworkLinks(Links):
         self.came = {sender: Came() for sender in around.inputs}
         self.routes: dict[int, bytes] = {}
         self.callers: dict[bytes, int] = {}
-        # The round of each sender's next state.
-        self.awaited = dict.fromkeys(around.inputs, 0)
-        # The vectors that travel then, and how their header begins.
-        self.openings: dict[int, tuple[Mapping[str, int], bytes]] = {}
+        self.foresight = Foresight(
+            self.run, around.epoch, self.dtype, around.vectors, dict.fromkeys(around.inputs, 0)
+        )
         self.heard = dict.fromkeys(around.inputs, time.monotonic())
         self.fingerprint = ""
         self.unheard = set(around.inputs)
@@ -282,34 +278,18 @@ class NetworkLinks(Links):
             for arrival in self.inbox.arrivals():
                 self._take_in(arrival)
 
-    def _foreseen(self, arrival: Arrival) -> Envelope | None:
-        """The next state of whoever used this connection before, if that is what has come.
-
-        All of its header is known before it comes, so that comparing bytes takes the place of
-        reading them; anything else is read.
-        """
+    def _read(self, arrival: Arrival) -> Envelope | None:
+        """The message in an arrival, None if it is none."""
         sender = self.callers.get(arrival.route)
-        if sender is None or not arrival.frames:
-            return None
-        round, number = self.awaited[sender], self.came[sender].next
-        sizes, opening = self.openings.get(sender, ({}, b""))
-        if sizes is not self.around.vectors(round):
-            sizes = self.around.vectors(round)
-            opening = state_opening(self.run, sender, self.around.dtype, sizes)
-            self.openings[sender] = sizes, opening
-        header, *frames = arrival.frames
-        if header != numbered(dated(opening, self.around.epoch, round), number):
-            return None
-        vectors = {
-            name: plain_array(frame, self.dtype) for name, frame in zip(sizes, frames, strict=False)
-        }
-        fits = [vector.size for vector in vectors.values()] == [*sizes.values()]
-        if len(frames) != len(sizes) or not fits:
-            return None
-        return Envelope(sender, State(self.around.epoch, round, vectors), number)
+        if sender is not None:
+            number = self.came[sender].next
+            state = self.foresight.read(sender, number, arrival.frames)
+            if state is not None:
+                return Envelope(sender, state, number)
+        return self._open(arrival.frames, self.limits)
 
     def _take_in(self, arrival: Arrival) -> None:
-        envelope = self._foreseen(arrival) or self._open(arrival.frames, self.limits)
+        envelope = self._read(arrival)
         if envelope is None:
             self.inbox.offended(arrival)
             return
@@ -339,7 +319,7 @@ class NetworkLinks(Links):
         elif self.accept(envelope, arrival.speaker):
             self._note(sender, arrival.route)
             if isinstance(message, State):
-                self.awaited[sender] = message.round + 1
+                self.foresight.saw(sender, message.round)
             if came.take(array_bytes(message)):
                 self._tell(sender)
         else:

@@ -32,7 +32,8 @@ from lppa.protocol import codec
 from lppa.protocol.book import AddressBook, Peer, book_content, read_book
 from lppa.protocol.codec import BadMessage, decode, encode
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
-from lppa.protocol.messages import Message, Metrics, Plan
+from lppa.protocol.foresight import Foresight
+from lppa.protocol.messages import Message, Metrics, Plan, State
 from lppa.protocol.settings import make_settings
 from lppa.protocol.view import Place, View, read_view
 
@@ -95,11 +96,37 @@ def seeds_of_messages() -> tuple[Frames, ...]:
     )
 
 
+@lru_cache(maxsize=1)
+def states_foreseen() -> tuple[tuple[Foresight, int], ...]:
+    """Who awaits just the states that mutations begin with, and whose they are."""
+    found = []
+    for frames in seeds_of_messages():
+        envelope = decode(frames, RUN)
+        if isinstance(envelope.message, State):
+            epoch, round = envelope.message.epoch, envelope.message.round
+            sizes = {name: array.size for name, array in envelope.message.vectors.items()}
+            awaited = {envelope.sender: round}
+            sight = Foresight(RUN, epoch, np.dtype("<f4"), lambda t, sizes=sizes: sizes, awaited)
+            found.append((sight, envelope.sender))
+    return tuple(found)
+
+
 # -- what readers must hold
+
+
+def check_foreseen(frames: Frames) -> None:
+    """What is known by its header before it comes must be what reading it in full gives."""
+    for sight, sender in states_foreseen():
+        state = sight.read(sender, 0, frames)
+        if state is not None:
+            envelope = decode(frames, RUN)
+            if envelope.sender != sender or meaning(envelope.message) != meaning(state):
+                raise Fault("it was foreseen as something else than it is")
 
 
 def check_message(frames: Frames) -> str:
     """Decodes; whatever is taken has the promised types and survives being sent on."""
+    check_foreseen(frames)
     try:
         envelope = decode(frames, RUN)
     except BadMessage:

@@ -1,0 +1,58 @@
+"""Knows a neighbour's next state before it comes: all of it but the numbers in its vectors.
+
+Who sends what in which round follows from the view, so that comparing a header's bytes with those
+that are due takes the place of reading them. Whatever is not the next state is not judged here: it
+is read in full by the codec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lppa.protocol.codec import Frame, dated, numbered, plain_array, state_opening
+from lppa.protocol.messages import State
+
+
+@dataclass
+class Foresight:
+    """What each sender sends next, in one epoch. `vectors` are names and sizes of a round."""
+
+    run: str
+    epoch: int
+    dtype: np.dtype
+    vectors: Callable[[int], Mapping[str, int]]
+    # The round of each sender's next state.
+    awaited: dict[int, int]
+    _openings: dict[int, tuple[Mapping[str, int], bytes]] = field(default_factory=dict)
+
+    def read(self, sender: int, number: int, frames: Sequence[Frame]) -> State | None:
+        """The sender's next state, if that is what the frames are."""
+        round = self.awaited[sender]
+        sizes, opening = self._opening(sender, round)
+        if len(frames) != 1 + len(sizes):
+            return None
+        if frames[0] != numbered(dated(opening, self.epoch, round), number):
+            return None
+        vectors = {
+            name: plain_array(frame, self.dtype)
+            for name, frame in zip(sizes, frames[1:], strict=True)
+        }
+        if any(vectors[name].size != size for name, size in sizes.items()):
+            return None
+        return State(self.epoch, round, vectors)
+
+    def saw(self, sender: int, round: int) -> None:
+        """A state was taken: the next one is of the next round."""
+        self.awaited[sender] = round + 1
+
+    def _opening(self, sender: int, round: int) -> tuple[Mapping[str, int], bytes]:
+        """How the header of a sender's states begins; the same as long as the vectors are."""
+        sizes = self.vectors(round)
+        known = self._openings.get(sender)
+        if known is None or known[0] is not sizes:
+            known = sizes, state_opening(self.run, sender, self.dtype, sizes)
+            self._openings[sender] = known
+        return known
