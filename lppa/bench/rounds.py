@@ -47,7 +47,10 @@ class Alone(Neighbours):
     """Neighbours that are not there: their vectors are the client's own, and nothing is sent."""
 
     def exchange(
-        self, t: int, vectors: Mapping[str, Tensor]
+        self,
+        t: int,
+        vectors: Mapping[str, Tensor],
+        meanwhile: Callable[[], None] | None = None,
     ) -> Iterator[tuple[float, Mapping[str, Tensor]]]:
         for weight in self.row.values():
             yield weight, vectors
