@@ -30,10 +30,11 @@ def bench(only: str | None, out: Path | None, as_json: bool) -> None:
 
     exchange: our links against bare ZeroMQ. overhead: a round against the same work without
     communication. expansion: noise from seeds against the generator alone. seeded: a round with
-    fresh seeded noise against one without noise. lossless: acknowledgements, checkpoints and
-    heartbeats against a round without. start-N: launching N nodes against one import of
-    PyTorch. attack: our DLG against the same written plainly. growth: seconds per round and node
-    for 8 to 256 nodes.
+    fresh seeded noise against one without noise; seeded-mlp-full and -ring: the same for an MLP on
+    small batches. gradient: a client's gradient against plain PyTorch's. lossless:
+    acknowledgements, checkpoints and heartbeats against a round without. start-N: launching N nodes
+    against one import of PyTorch. attack: our DLG against the same written plainly. growth: seconds
+    per round and node for 8 to 256 nodes.
     """
     names = list(MEASURES) if only is None else [name.strip() for name in only.split(",")]
     unknown = [name for name in names if name not in MEASURES]
