@@ -16,6 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+# Parameters from which on memory counts more than the time of a pass over it.
+LARGE = 1 << 22
+
 
 class Slot(NamedTuple):
     """Where one parameter or running average lies in the flat vector."""
@@ -51,6 +54,8 @@ class FlatModel:
             if buffer.is_floating_point() and name in self.module.state_dict()
         }
         self._parameters = list(parameters.values())
+        # Weights of convolutions have four sides. Without them a batch needs no special layout.
+        self.convolves = any(parameter.dim() == 4 for parameter in self._parameters)
         self._owners = [_owner(self.module, name) for name in averages]
         self.layout = _layout({**parameters, **averages})
         self.size = self.layout[-1].stop
@@ -79,22 +84,36 @@ class FlatModel:
     def gradient(self, theta: Tensor, x: Any, y: Tensor) -> tuple[Tensor, float]:
         """The flat gradient of the batch's mean loss at theta, and the loss itself."""
         self.bind(theta)
-        flat = torch.zeros_like(self._initial)
-        # backward() adds in place to a gradient that is already there: it fills the flat vector.
-        for parameter, view in zip(self._parameters, self._views(flat), strict=False):
-            parameter.grad = view if parameter.requires_grad else None
         if self._owners:
             # The network moves its averages in place, and theta is the caller's.
             self._bind_averages([view.clone() for view in self._averages(theta)])
         loss = self.loss(self.module(x), y)
-        loss.backward()  # type: ignore[no-untyped-call]  # PyTorch gives it no types
-        for parameter in self._parameters:
-            parameter.grad = None
+        flat = self._joined(loss) if self.size <= LARGE else self._filled(loss)
         if self._owners:
             averages = [cast(Tensor, m._buffers[name]) for m, name in self._owners]
             moved = torch.cat([average.reshape(-1) for average in averages])
             flat[self.learned :] = (theta[self.learned :] - moved) / self.average_step
         return flat, loss.item()
+
+    def _joined(self, loss: Tensor) -> Tensor:
+        """The parameters' gradients one behind the other: each number is written twice."""
+        learned = [p for p in self._parameters if p.requires_grad]
+        found = dict(
+            zip(learned, torch.autograd.grad(loss, learned, allow_unused=True), strict=True)
+        )
+        parts = [_or_zeros(found.get(p), p).reshape(-1) for p in self._parameters]
+        return torch.cat([*parts, self._initial.new_zeros(self.size - self.learned)])
+
+    def _filled(self, loss: Tensor) -> Tensor:
+        """The same without a second copy of all of them, which takes longer."""
+        flat = torch.zeros_like(self._initial)
+        # backward() adds in place to a gradient that is already there: it fills the flat vector.
+        for parameter, view in zip(self._parameters, self._views(flat), strict=False):
+            parameter.grad = view if parameter.requires_grad else None
+        loss.backward()  # type: ignore[no-untyped-call]  # PyTorch gives it no types
+        for parameter in self._parameters:
+            parameter.grad = None
+        return flat
 
     def outputs(self, theta: Tensor, x: Any) -> Any:
         """The network's output at theta, without a graph, as when it is used and not trained."""
@@ -130,6 +149,11 @@ class FlatModel:
     def _views(self, vector: Tensor) -> list[Tensor]:
         vector = vector.detach()
         return [vector[slot.start : slot.stop].view(slot.shape) for slot in self.layout]
+
+
+def _or_zeros(gradient: Tensor | None, parameter: Tensor) -> Tensor:
+    """The gradient; zeros where a parameter had no part in the loss, or is not to be learned."""
+    return torch.zeros_like(parameter) if gradient is None else gradient
 
 
 def _owner(module: nn.Module, name: str) -> tuple[nn.Module, str]:

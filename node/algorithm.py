@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -70,7 +71,10 @@ def aggregate(
         x = update.start(starting_point(begin, neighbours, learner, inject), local)
     for t in range(first, rounds):
         x = {**x, update.noised: inject(x[update.noised], t)}
-        mixed = mix(neighbours.exchange(t, {name: x[name] for name in update.travels}))
+        sent = {name: x[name] for name in update.travels}
+        # The next round's noise is made while others' vectors are on their way.
+        meanwhile = partial(inject.ahead, t + 1) if t + 1 < rounds else None
+        mixed = mix(neighbours.exchange(t, sent, meanwhile))
         x = update.combine(x, mixed, t, local)
         yield ClientState(neighbours.epoch, t + 1, taken, x, inject.secrets)
     for t in range(max(first, rounds), rounds + finish):

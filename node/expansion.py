@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -141,14 +141,6 @@ def keystream(seed: bytes, t: int, epoch: int = 0) -> CipherContext:
     # The block counter, the round, the epoch, what it is for.
     nonce = struct.pack("<III4s", 0, t, epoch, b"lppa")
     return Cipher(algorithms.ChaCha20(seed, nonce), mode=None).encryptor()
-
-
-def raw_words(stream: CipherContext, count: int) -> Iterator[np.ndarray]:
-    """The stream's own words, chunk by chunk: what expansion is measured against."""
-    work = _Work()
-    for _ in range(0, count, CHUNK):
-        stream.update_into(ZEROS, work.words)
-        yield work.signed
 
 
 @lru_cache(maxsize=4)

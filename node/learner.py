@@ -138,8 +138,11 @@ class DataLearner:
             from lppa.models.clipping import clipped_gradient
 
             return clipped_gradient(self.model, theta, x, y, *self.extras.clip)
-        g, _ = self.model.gradient(theta, arranged(x), y)
+        g, _ = self.model.gradient(theta, self._arranged(x), y)
         return g
+
+    def _arranged(self, x: Any) -> Any:
+        return arranged(x) if self.model.convolves else x
 
     def evaluate(self, theta: Tensor, step: int) -> Figures:
         """Metrics and mean loss over the test rows; dead units on a few of them."""
@@ -147,7 +150,7 @@ class DataLearner:
         rows = self.test.rows
         for first in range(0, len(rows), TEST_CHUNK):
             x, y = self.test.take(rows[first : first + TEST_CHUNK], theta)
-            out = self.model.outputs(theta, arranged(x))
+            out = self.model.outputs(theta, self._arranged(x))
             loss += float(self.problem.loss(out, y)) * len(y)
             outputs.append(out)
             targets.append(y)

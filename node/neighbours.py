@@ -6,7 +6,7 @@ times the waiting. Knows neither sockets nor mathematics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -49,9 +49,15 @@ class Neighbours:
         return [from_wire(vectors["theta"], self.device) for vectors in self._looked.values()]
 
     def exchange(
-        self, t: int, vectors: Mapping[str, Tensor]
+        self,
+        t: int,
+        vectors: Mapping[str, Tensor],
+        meanwhile: Callable[[], None] | None = None,
     ) -> Iterator[tuple[float, Mapping[str, Tensor]]]:
-        """Sends vectors to all; yields all senders' with their weights, one's own included."""
+        """Sends vectors to all; yields all senders' with their weights, one's own included.
+
+        `meanwhile` is called once, when all is sent and nothing is awaited yet.
+        """
         with self.clock("exchange"):
             self.links.check_for_stop()
             arrays = {name: to_wire(vector) for name, vector in vectors.items()}
@@ -59,6 +65,8 @@ class Neighbours:
             if not self.scrutiny.begin(vectors):
                 self._check_finite(message)
             self.links.send(message, *self.outputs)
+        if meanwhile is not None:
+            meanwhile()
         states = self._states(t, vectors)
         if self.scrutiny.clip:
             # How long a vector may be is known when all are here.

@@ -1,9 +1,11 @@
 """Noise: what enters a vector before it is sent, and when.
 
-Every edge has a seed of its own that the sender draws; noise sent as a tensor and noise that both
-ends expand from the seed are the same numbers. They lie on a grid that is fine against β and coarse
-against the number type, so that what one client adds another takes away to the last bit. How a seed
-becomes noise is in `expansion`, which vector it enters in `updates`.
+Every edge has a seed of its own that the sender draws. On an edge that goes one way, noise sent as
+a tensor and noise that both ends expand from the seed are the same numbers; where two clients send
+to each other and exchange seeds, one draw stands for both (`pairs`). All noise lies on a grid that
+is fine against β and coarse against the number type, so that what one client adds another takes
+away to the last bit. How a seed becomes noise is in `expansion`, which vector it enters in
+`updates`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import hmac
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from functools import cached_property
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -20,6 +23,7 @@ from torch import Tensor
 
 from lppa.node.expansion import Expander, derive_seed
 from lppa.node.neighbours import Neighbours
+from lppa.node.pairs import PairExpander, pair_key
 from lppa.node.state import NoiseSecrets
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import SEED_BYTES
@@ -62,7 +66,9 @@ class NoiseSource:
 
     def to_tensor(self, steps: np.ndarray) -> Tensor:
         """Steps of the grid as noise."""
-        return torch.from_numpy(steps * self.expander.step).to(self.device, self.dtype)
+        # Whole numbers first: times a power of two they stay what they were rounded to.
+        noise = torch.from_numpy(steps).to(self.device, self.dtype)
+        return noise.mul_(self.expander.step)
 
 
 def none(source: NoiseSource, neighbours: Neighbours) -> Draw:
@@ -87,9 +93,18 @@ def difference(source: NoiseSource, neighbours: Neighbours) -> Draw:
     return drawn
 
 
-class SeededDifference:
-    """The same noise difference, expanded at both ends from seeds that are sent once.
+class Terms(NamedTuple):
+    """What a noise difference is the sum of: signs with the seeds of edges that go one way, and
+    signs with the keys of pairs."""
 
+    single: list[tuple[int, bytes]]
+    pairs: list[tuple[int, bytes]]
+
+
+class SeededDifference:
+    """A noise difference of the same law, expanded at both ends from seeds that are sent once.
+
+    Of a neighbour that is both receiver and sender, one draw has what is added and taken away.
     `told` are the seeds that senders have told already, for a client that goes on.
     """
 
@@ -102,15 +117,35 @@ class SeededDifference:
         self.source = source
         self.neighbours = neighbours
         self.told: dict[int, bytes] = dict(told or {})
-        self.terms = self._terms() if self.told else []
+        self.terms = self._terms() if self.told else None
+
+    @property
+    def ready(self) -> bool:
+        """Whether all that it is made from is known, so that it can be made without a message."""
+        return self.terms is not None
 
     def __call__(self, t: int) -> Tensor:
-        if not self.terms:
-            self.terms = self._agree(t)
-        total = self.source.expander.total(self.terms, t, self.source.epoch)
-        return self.source.to_tensor(total)
+        if self.terms is None:
+            self._agree(t)
+            self.terms = self._terms()
+        return self.source.to_tensor(self._total(self.terms, t, self.source.epoch))
 
-    def _agree(self, t: int) -> list[tuple[int, bytes]]:
+    def _total(self, terms: Terms, t: int, epoch: int) -> np.ndarray:
+        if not terms.pairs:
+            return self.source.expander.total(terms.single, t, epoch)
+        total = self.pairs.total(terms.pairs, t, epoch)
+        if terms.single:
+            # Each sum fits its type, but both together may not.
+            total = total + self.source.expander.total(terms.single, t, epoch).astype(np.int64)
+        return total
+
+    @cached_property
+    def pairs(self) -> PairExpander:
+        """Made when it is needed: a directed graph may have none."""
+        expander = self.source.expander
+        return PairExpander(expander.distribution, expander.beta, expander.size)
+
+    def _agree(self, t: int) -> None:
         """Exchanges seeds; one that would make other noise here than there ends the run."""
         commit = self.source.expander.commitment
         sent = {receiver: self.source.seed_of(receiver) for receiver in self.neighbours.outputs}
@@ -124,11 +159,18 @@ class SeededDifference:
                     round=t,
                 )
         self.told = {sender: seed for sender, (seed, _) in received.items()}
-        return self._terms()
 
-    def _terms(self) -> list[tuple[int, bytes]]:
-        sent = [(1, self.source.seed_of(receiver)) for receiver in self.neighbours.outputs]
-        return sent + [(-1, seed) for seed in self.told.values()]
+    def _terms(self) -> Terms:
+        me, told = self.neighbours.me, self.told
+        sent = {receiver: self.source.seed_of(receiver) for receiver in self.neighbours.outputs}
+        single = [(1, seed) for receiver, seed in sent.items() if receiver not in told]
+        single += [(-1, seed) for sender, seed in told.items() if sender not in sent]
+        pairs = [
+            (1, pair_key(seed, told[other])) if me < other else (-1, pair_key(told[other], seed))
+            for other, seed in sent.items()
+            if other in told
+        ]
+        return Terms(single, pairs)
 
 
 NOISES: dict[str, Callable[[NoiseSource, Neighbours], Draw]] = {
@@ -193,6 +235,15 @@ class Injection:
         if extra is not None:
             noise = extra if noise is None else noise + extra
         self._prepared = (t, noise)
+
+    def ahead(self, t: int) -> None:
+        """Makes the noise of a round to come, if it is due and no neighbour has to say anything.
+
+        Whoever has sent and waits for others can do that meanwhile. It is the noise of this view
+        of the graph: another has an injection of its own.
+        """
+        if isinstance(self.draw, SeededDifference) and self.draw.ready and self.due(t):
+            self.prepare(t)
 
     @property
     def secrets(self) -> NoiseSecrets:

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from lppa.models.rules import Facts, facts_of
-from lppa.node.expansion import Expander
+from lppa.node.expansion import Expander, grid_step
 from lppa.node.log import read_log
+from lppa.node.pairs import PairExpander, pair_key
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.messages import Noise, Plan, Seed, State
 from lppa.protocol.settings import Settings, make_settings
@@ -75,14 +76,28 @@ class Knowledge:
         return self.settings.batch * self.steps
 
     def delta(self, sender: int, receiver: int, t: int) -> Tensor | None:
-        """The noise on an edge in round t, where it is known."""
+        """The noise on an edge in round t, where it is known.
+
+        Two nodes that sent each other seeds have one draw for both directions: it counts as that
+        of the edge from the lower id to the higher, and the other has none.
+        """
         edge = (sender, receiver)
         if (*edge, t) not in self.noise and edge in self.seeds and self.noise_due(t):
-            settings, theta = self.settings, self.vector(*next(iter(self.states)), "theta")
-            expander = Expander(settings.noise, settings.scale, len(theta))
-            expanded = torch.from_numpy(expander.expand(self.seeds[edge], t))
-            self.noise[sender, receiver, t] = expanded.to(theta.dtype)
+            theta = self.vector(*next(iter(self.states)), "theta")
+            steps = self._expanded(sender, receiver, t, len(theta))
+            grid = grid_step(self.settings.scale) if self.settings.scale else 0.0
+            self.noise[sender, receiver, t] = torch.from_numpy(steps * grid).to(theta.dtype)
         return self.noise.get((*edge, t))
+
+    def _expanded(self, sender: int, receiver: int, t: int, size: int) -> np.ndarray:
+        """The noise on an edge whose seed is known, in steps of the grid."""
+        about = (self.settings.noise, self.settings.scale, size)
+        there, back = self.seeds[sender, receiver], self.seeds.get((receiver, sender))
+        if back is None:
+            return Expander(*about).total([(1, there)], t)
+        if sender > receiver:
+            return np.zeros(size, np.int32)
+        return PairExpander(*about).total([(1, pair_key(there, back))], t)
 
     def known_noise(self, victim: int, t: int) -> tuple[Tensor | None, int]:
         """What the attackers know of the victim's noise difference, and how many terms that is."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from lppa.bench.rounds import TIMEOUT, VARIANTS, round_loop, synthetic_learner
+from lppa.bench.rounds import TIMEOUT, VARIANTS, Scene, round_loop, synthetic_learner
 from lppa.coordinator.bootstrap import TICK, Roster
 from lppa.coordinator.watch import PULSE_EVERY
 from lppa.node.checkpoint import Checkpoint, how_many, save
@@ -109,7 +109,7 @@ def careful_partner(
     torch.set_num_threads(1)
     nodes = len(book.nodes)
     others = tuple(i for i in range(nodes) if i != me)
-    learner, wire = synthetic_learner(me), Wire(book, me, secret)
+    learner, wire = synthetic_learner(me, Scene()), Wire(book, me, secret)
     record = Record(folder)
     try:
         sizes = {"theta": learner.size, "gamma": learner.size}
@@ -127,7 +127,7 @@ def careful_partner(
                 links.care, links.clock = CARES[name], Stopwatch()
                 if me == 0:
                     signal.value = BEATING if links.care.beats else IDLE
-                loop = round_loop(VARIANTS["ours"], nodes, learner, links, rounds)
+                loop = round_loop(VARIANTS["ours"], learner, links, rounds)
                 barrier.wait()
                 began = time.perf_counter()
                 for state in careful(loop, links):

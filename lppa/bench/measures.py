@@ -88,11 +88,25 @@ def seeded() -> dict[str, Any]:
     return {"goal": "at most 1.25", **compare_rounds("seeded", "dsgt")}
 
 
+def seeded_mlp(ring: bool) -> dict[str, Any]:
+    """The same for a small network on small batches, where noise weighs more."""
+    scene = ("mlp", 32, ring)
+    return {"goal": "at most 1.25", **compare_rounds("seeded", "dsgt", scene, 5, 20, 9)}
+
+
 def compare_rounds(
-    one: str, other: str, nodes: int = 5, rounds: int = 6, repeats: int = 5
+    one: str,
+    other: str,
+    scene: tuple[Any, ...] = (),
+    nodes: int = 5,
+    rounds: int = 6,
+    repeats: int = 5,
 ) -> dict[str, Any]:
-    """The time of a round done in one way ÷ that of another, in turns in the same processes."""
-    from lppa.bench.rounds import round_partner
+    """The time of a round done in one way ÷ that of another, in turns in the same processes.
+
+    `…_cpu_ms` is the CPU time of a node and round, and `cpu_ratio` that of one ÷ the other.
+    """
+    from lppa.bench.rounds import Scene, round_partner
 
     with private_folder() as folder:
         book, keys = local_book(nodes, folder, secure=False)
@@ -101,7 +115,7 @@ def compare_rounds(
             [
                 (
                     round_partner,
-                    (book, me, keys[me], barrier, (one, other), rounds, repeats),
+                    (book, me, keys[me], barrier, (one, other), Scene(*scene), rounds, repeats),
                 )
                 for me in range(nodes)
             ],
@@ -111,9 +125,18 @@ def compare_rounds(
         for name in (one, other)
     }
     medians = {name: statistics.median(times) for name, times in spent.items()}
+    cpu = {
+        name: statistics.median(
+            sum(turn[name][2] for turn in turns) / rounds / nodes
+            for turns in zip(*results, strict=True)
+        )
+        for name in (one, other)
+    }
     return {
         "ratio": medians[one] / medians[other],
+        "cpu_ratio": cpu[one] / cpu[other],
         **{f"{name}_ms": seconds * 1000 for name, seconds in medians.items()},
+        **{f"{name}_cpu_ms": seconds * 1000 for name, seconds in cpu.items()},
         "nodes": nodes,
     }
 
@@ -279,7 +302,15 @@ def expansion() -> dict[str, Any]:
     from lppa.bench.rounds import expansion_speed
 
     (speed,) = in_processes([(expansion_speed, ())])
-    return {"goal": "100 M/s, or 0.5", **speed}
+    return {"goal": "300 M/s, or 0.4", **speed}
+
+
+def gradient() -> dict[str, Any]:
+    """A client's gradient of the MLP, batch 32, ÷ the same network in plain PyTorch."""
+    from lppa.bench.gradients import gradient_speed
+
+    (speed,) = in_processes([(gradient_speed, ())])
+    return {"goal": "at most 1.1", **speed}
 
 
 def attack() -> dict[str, Any]:
@@ -304,6 +335,9 @@ MEASURES: dict[str, Callable[[], dict[str, Any]]] = {
     "overhead": overhead,
     "expansion": expansion,
     "seeded": seeded,
+    "seeded-mlp-full": lambda: seeded_mlp(ring=False),
+    "seeded-mlp-ring": lambda: seeded_mlp(ring=True),
+    "gradient": gradient,
     "lossless": lossless,
     "small": small,
     "start-5": lambda: start(5),

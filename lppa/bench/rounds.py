@@ -8,24 +8,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from statistics import median
 from typing import Any
 
 import numpy as np
 import torch
+from cryptography.hazmat.primitives.ciphers import CipherContext
 from torch import Tensor
 
 from lppa.models.flat import FlatModel
 from lppa.models.networks import build
 from lppa.models.problem import Problem
+from lppa.node import expansion, pairs
 from lppa.node.algorithm import LocalSteps, aggregate
 from lppa.node.batches import Batches
 from lppa.node.datasets import Samples
-from lppa.node.expansion import Expander, keystream, raw_words
+from lppa.node.expansion import Expander
 from lppa.node.learner import DataLearner, Part
 from lppa.node.neighbours import Neighbours
 from lppa.node.noise import Injection, NoiseSource, make_noise
+from lppa.node.pairs import PairExpander
 from lppa.node.rules import RULES
 from lppa.node.stopwatch import Stopwatch
 from lppa.protocol.book import AddressBook
@@ -37,9 +39,9 @@ from lppa.protocol.outgoing import Reports
 from lppa.protocol.settings import noise_due
 from lppa.protocol.sockets import Wire
 
-SHAPE, CLASSES, ROWS, BATCH = (1, 28, 28), 10, 2048, 256
+SHAPE, CLASSES, ROWS = (1, 28, 28), 10, 2048
 BETA = 0.025
-DRAWS = 4_000_000
+DRAWS, WORDS = 4_000_000, 1 << 16
 TIMEOUT = 120.0
 
 
@@ -47,7 +49,10 @@ class Alone(Neighbours):
     """Neighbours that are not there: their vectors are the client's own, and nothing is sent."""
 
     def exchange(
-        self, t: int, vectors: Mapping[str, Tensor]
+        self,
+        t: int,
+        vectors: Mapping[str, Tensor],
+        meanwhile: Callable[[], None] | None = None,
     ) -> Iterator[tuple[float, Mapping[str, Tensor]]]:
         for weight in self.row.values():
             yield weight, vectors
@@ -70,6 +75,20 @@ class Variant:
         return noise_due(self.every, t)
 
 
+@dataclass(frozen=True)
+class Scene:
+    """What is trained, and on which graph: of all with all, or a ring."""
+
+    model: str = "cnn"
+    batch: int = 256
+    ring: bool = False
+
+    def around(self, me: int, nodes: int) -> tuple[int, ...]:
+        """The neighbours of a node, in order."""
+        others = ((me - 1) % nodes, (me + 1) % nodes) if self.ring else range(nodes)
+        return tuple(sorted({i for i in others if i != me}))
+
+
 VARIANTS = {
     "alone": Variant(Alone),
     "ours": Variant(Neighbours),
@@ -84,14 +103,15 @@ def round_partner(
     secret: str,
     barrier: Any,
     variants: tuple[str, ...],
+    scene: Scene,
     rounds: int,
     repeats: int,
-) -> list[dict[str, tuple[float, float]]]:
-    """One client: when each turn of each variant began and ended."""
+) -> list[dict[str, tuple[float, float, float]]]:
+    """One client: when each turn of each variant began and ended, and its CPU time."""
     torch.set_num_threads(1)
     nodes = len(book.nodes)
-    others = tuple(i for i in range(nodes) if i != me)
-    learner = synthetic_learner(me)
+    others = scene.around(me, nodes)
+    learner = synthetic_learner(me, scene)
     wire = Wire(book, me, secret)
     try:
         sizes = {"theta": learner.size, "gamma": learner.size}
@@ -112,12 +132,12 @@ def round_partner(
         for _ in range(repeats + 1):
             turn = {}
             for name in variants:
-                loop = round_loop(VARIANTS[name], nodes, learner, links, rounds)
+                loop = round_loop(VARIANTS[name], learner, links, rounds)
                 barrier.wait()
-                began = time.perf_counter()
+                began, used = time.perf_counter(), time.process_time()
                 for _ in loop:
                     pass
-                turn[name] = (began, time.perf_counter())
+                turn[name] = (began, time.perf_counter(), time.process_time() - used)
             turns.append(turn)
         barrier.wait()
         return turns[1:]
@@ -126,11 +146,12 @@ def round_partner(
 
 
 def round_loop(
-    variant: Variant, nodes: int, learner: DataLearner, links: NetworkLinks, rounds: int
+    variant: Variant, learner: DataLearner, links: NetworkLinks, rounds: int
 ) -> Iterator[Any]:
     """Algorithm 1 with uniform weights; nothing is computed before it is asked for."""
     device = torch.device("cpu")
-    row = dict.fromkeys(range(nodes), 1.0 / nodes)
+    listened = sorted({links.around.me, *links.around.inputs})
+    row = dict.fromkeys(listened, 1.0 / len(listened))
     neighbours = variant.neighbours(links, row, device, Stopwatch())
     expander = Expander("laplace", BETA, learner.size)
     source = NoiseSource(expander, torch.float32, device, neighbours.me)
@@ -148,40 +169,54 @@ def round_loop(
     )
 
 
-def synthetic_learner(me: int) -> DataLearner:
-    """A two-layer CNN on random images of MNIST's shape: the values do not matter here."""
+def synthetic_learner(me: int, scene: Scene) -> DataLearner:
+    """A network on random images of MNIST's shape: the values do not matter here."""
     random = np.random.default_rng(me)
     images = random.random((ROWS, *SHAPE), dtype=np.float32)
     samples = Samples(images, random.integers(0, CLASSES, ROWS))
-    module = build("cnn", SHAPE, CLASSES, torch.Generator().manual_seed(0))
+    module = build(scene.model, SHAPE, CLASSES, torch.Generator().manual_seed(0))
     everything = Part(samples, np.arange(ROWS))
     return DataLearner(
         FlatModel(module, torch.float32, torch.device("cpu")),
         Problem(module, samples, samples),
         everything,
         everything,
-        Batches(everything.rows, BATCH, 0, me),
-        ROWS // BATCH,
+        Batches(everything.rows, scene.batch, 0, me),
+        ROWS // scene.batch,
     )
 
 
-def _read_words(seed: bytes, t: int) -> None:
-    for _ in raw_words(keystream(seed, t), DRAWS):
-        pass
-
-
 def expansion_speed(repeats: int = 7) -> dict[str, float]:
-    """Draws per second and core that seeds are expanded to, beside the generator's own words."""
-    expander, seed = Expander("laplace", BETA, DRAWS), bytes(32)
-    ours, raw = [], []
-    for t in range(repeats + 1):  # in turn, so that a busy machine slows both
-        ours.append(_seconds(partial(expander.total, [(1, seed)], t)))
-        raw.append(_seconds(partial(_read_words, seed, t)))
-    draws, words = DRAWS / median(ours[1:]) / 1e6, DRAWS / median(raw[1:]) / 1e6
-    return {"ratio": draws / words, "draws_m_s": draws, "raw_m_s": words}
+    """Draws per second and core that keys are expanded to, beside the generator's own words.
+
+    One draw stands for both directions of an edge. `…cpu…` is by CPU time, for a busy machine.
+    """
+    expander, key = PairExpander("laplace", BETA, DRAWS), bytes(32)
+    work: dict[str, Callable[[int], object]] = {
+        "draws": lambda t: expander.total([(1, key)], t),
+        "raw": lambda t: _read_words(pairs.keystream(key, t)),
+        "chacha20": lambda t: _read_words(expansion.keystream(key, t)),
+    }
+    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in work}
+    for t in range(repeats + 1):  # in turn, so that a busy machine slows all
+        for name, do in work.items():
+            began, used = time.perf_counter(), time.process_time()
+            do(t)
+            spent[name].append((time.perf_counter() - began, time.process_time() - used))
+    wall, cpu = (
+        {name: DRAWS / median(t[k] for t in times[1:]) / 1e6 for name, times in spent.items()}
+        for k in (0, 1)
+    )
+    return {
+        "ratio": wall["draws"] / wall["raw"],
+        "cpu_ratio": cpu["draws"] / cpu["raw"],
+        **{f"{name}_m_s": speed for name, speed in wall.items()},
+        **{f"{name}_cpu_m_s": speed for name, speed in cpu.items()},
+    }
 
 
-def _seconds(work: Callable[[], Any]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
+def _read_words(stream: CipherContext) -> None:
+    zeros = bytes(4 * WORDS)
+    words = bytearray(len(zeros) + 63)
+    for _ in range(0, DRAWS, WORDS):
+        stream.update_into(zeros, words)

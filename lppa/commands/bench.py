@@ -31,7 +31,9 @@ def bench(only: str | None, out: Path | None, as_json: bool) -> None:
     exchange: our links against bare ZeroMQ; -large with ten times the parameters, -curve with
     both encrypted. small: a round of small models against a bare loop over raw frames. overhead: a
     round against the same work without communication. expansion: noise from seeds against the
-    generator alone. seeded: a round with fresh seeded noise against one without noise. lossless:
+    generator alone. seeded: a round with fresh seeded noise against one without noise;
+    seeded-mlp-full and -ring: the same for an MLP on small batches. gradient: a client's gradient
+    against plain PyTorch's. lossless:
     acknowledgements, checkpoints and heartbeats against a round without. start-N: launching N nodes
     against one import of PyTorch. attack: our DLG against the same written plainly. growth: seconds
     per round and node for 8 to 256 nodes.

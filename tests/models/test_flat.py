@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from lppa.models import flat
 from lppa.models.flat import FlatModel
 from lppa.models.networks import NETWORKS, build
 
@@ -73,6 +74,29 @@ def test_bound_parameters_are_views_of_the_vector():
     before = model.module(x)
     theta.mul_(0.5)
     assert not torch.equal(model.module(x), before)
+
+
+def test_a_large_networks_gradient_has_the_same_bits(monkeypatch):
+    class Partly(nn.Module):
+        """One layer is not learned, and one has no part in the output."""
+
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.fixed, self.unused, self.last = (nn.Linear(4, 4) for _ in range(3))
+            self.fixed.requires_grad_(False)
+
+        def forward(self, x):
+            return self.last(self.fixed(x))
+
+    found = []
+    for large in (1 << 22, 0):
+        monkeypatch.setattr(flat, "LARGE", large)
+        model = FlatModel(Partly(), torch.float32, "cpu")
+        found.append(model.gradient(model.vector(), torch.ones(3, 4), torch.tensor([0, 1, 2]))[0])
+    assert torch.equal(*found)
+    assert not found[0][:40].any()
+    assert found[0][40:].any()
 
 
 def test_a_gradient_changes_neither_theta_nor_an_earlier_gradient():

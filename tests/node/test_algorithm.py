@@ -113,7 +113,7 @@ class Alone:
     def __init__(self):
         self.sent = []
 
-    def exchange(self, t, vectors):
+    def exchange(self, t, vectors, meanwhile=None):
         self.sent.append((t, {name: vector.clone() for name, vector in vectors.items()}))
         fixed = {name: torch.full_like(vector, 0.5) for name, vector in vectors.items()}
         return [(0.75, vectors), (0.25, fixed)]
@@ -126,6 +126,9 @@ class Growing:
 
     def __call__(self, vector, t):
         return vector + (t + 1)
+
+    def ahead(self, t):
+        """It is made when it is needed."""
 
 
 def lam(t):

@@ -16,9 +16,7 @@ from lppa.node.expansion import (
     CHUNK,
     Expander,
     derive_seed,
-    keystream,
     quantile_table,
-    raw_words,
 )
 
 SEED = bytes(range(32))
@@ -138,14 +136,6 @@ def test_sums_of_many_of_the_furthest_draws_do_not_run_over(count, monkeypatch):
     assert one * 800 > 2**31
     for sign in (1, -1):
         assert expander.total([(sign, SEED)] * count, 0).tolist() == [sign * count * one]
-
-
-@pytest.mark.parametrize("count", [1, CHUNK, CHUNK + 1, 3 * CHUNK])
-def test_raw_words_are_those_of_the_key_stream_in_whole_chunks(count):
-    chunks = [chunk.copy() for chunk in raw_words(keystream(SEED, 5), count)]
-    assert len(chunks) == math.ceil(count / CHUNK)
-    whole = np.concatenate(chunks)
-    assert whole.tobytes() == keystream(SEED, 5).update(bytes(4 * len(chunks) * CHUNK))
 
 
 @given(

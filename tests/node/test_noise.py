@@ -191,21 +191,56 @@ def seeds_of(sender, receiver):
 
 @pytest.mark.parametrize("distribution", ["laplace", "gaussian"])
 @pytest.mark.parametrize("size", [1000, 40_000])
-def test_by_seed_or_by_tensor_the_noise_difference_has_the_same_bits(distribution, size):
-    """Three clients that all hear each other; 40,000 numbers are more than one chunk."""
+def test_on_edges_that_go_one_way_noise_by_seed_has_the_bits_of_noise_by_tensor(distribution, size):
+    """Three clients in a directed ring; 40,000 numbers are more than one chunk."""
     sources = [source(distribution, size=size, me=i, seed=6) for i in range(3)]
     for t in (0, 1, 7):
         by_seed, by_tensor = [], []
         for i in range(3):
-            others = [j for j in range(3) if j != i]
-            noise = Around(i, others, [sources[j].draw(i, t) for j in others])
+            before, after = (i - 1) % 3, (i + 1) % 3
+            noise = Around(i, [after], [sources[before].draw(i, t)])
             by_tensor.append(injection("lppa", sources[i], noise, 1)(torch.zeros(size), t))
-            seeds = Around(i, others, {j: seeds_of(sources[j], i) for j in others})
+            seeds = Around(i, [after], {before: seeds_of(sources[before], i)})
             inject = injection("lppa", sources[i], seeds, 1, "seed")
             by_seed.append(inject(torch.zeros(size), t))
-            assert seeds.sent[t] == {j: seeds_of(sources[i], j) for j in others}
+            assert seeds.sent[t] == {after: seeds_of(sources[i], after)}
         assert all(map(torch.equal, by_seed, by_tensor))
         assert torch.equal(sum(by_seed), torch.zeros(size))
+
+
+def test_noise_that_was_made_ahead_has_the_same_bits():
+    world = Around(0, (1,), {1: seeds_of(source(me=1, seed=6), 0)})
+    early, late = (injection("lppa", source(seed=6), world, 2, "seed") for _ in range(2))
+    gamma = torch.zeros(1000)
+    for t in range(6):
+        assert torch.equal(early(gamma, t), late(gamma, t))
+        early.ahead(t + 1)
+    assert list(world.sent) == [0], "seeds were exchanged once, when the first noise was due"
+
+
+def test_noise_is_made_ahead_only_where_it_is_due_and_no_neighbour_has_to_be_asked():
+    world = Around(0, (1,), {1: seeds_of(source(me=1, seed=6), 0)})
+    inject = injection("lppa", source(seed=6), world, 2, "seed")
+    inject.ahead(0)
+    assert (inject._prepared, world.sent) == (None, {}), "seeds have not been exchanged"
+    inject(torch.zeros(1000), 0)
+    inject.ahead(1)
+    assert inject._prepared is None, "it is due in every second round"
+    inject.ahead(2)
+    assert inject._prepared[0] == 2
+    tensors = Around(0, (1,), [torch.zeros(1000)])
+    by_tensor = injection("lppa", source(seed=6), tensors, 1)
+    by_tensor.ahead(0)
+    assert tensors.sent == {}
+
+
+def test_noise_that_was_made_for_one_round_never_enters_another():
+    world = Around(0, (1,), {1: seeds_of(source(me=1, seed=6), 0)})
+    inject, fresh = (injection("lppa", source(seed=6), world, 1, "seed") for _ in range(2))
+    gamma = torch.zeros(1000)
+    inject(gamma, 0)
+    inject.ahead(1)
+    assert torch.equal(inject(gamma, 2), fresh(gamma, 2))
 
 
 def test_seeds_are_exchanged_once_and_make_new_noise_in_each_round():

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import torch
 
-from lppa.node.expansion import Expander
+from lppa.node.expansion import Expander, derive_seed
 from lppa.node.learner import make_learner
 from lppa.node.noise import NoiseSource
+from lppa.node.pairs import PairExpander, pair_key
 
 
 def reference(blueprint):
@@ -33,6 +34,12 @@ def reference(blueprint):
         source = NoiseSource(expander, torch.float64, torch.device("cpu"), i, s.seed, label)
         return source.draw(target, t)
 
+    def pair(lower, higher, t):
+        both = ((lower, higher), (higher, lower))
+        key = pair_key(*(derive_seed(s.seed, ("edge", *edge)) for edge in both))
+        expander = PairExpander(s.noise, s.beta, size)
+        return torch.from_numpy(expander.total([(1, key)], t) * expander.step)
+
     def noise(t):
         total = torch.zeros(n, size, dtype=torch.float64)
         if s.rule == "dsgt" or (t and (s.noise_every == 0 or t % s.noise_every)):
@@ -42,8 +49,13 @@ def reference(blueprint):
         for i in range(n):
             total[i] += delta(i, i, t, s.beta_own, "own")
         for sender, receiver in edges:
-            total[sender] += delta(sender, receiver, t)
-            total[receiver] -= delta(sender, receiver, t)
+            if s.noise_exchange == "seed" and (receiver, sender) in edges:
+                # One draw for both directions, of the law of their difference.
+                drawn = pair(sender, receiver, t) if sender < receiver else 0.0
+            else:
+                drawn = delta(sender, receiver, t)
+            total[sender] += drawn
+            total[receiver] -= drawn
         return total
 
     def d_sgd(theta):

@@ -21,6 +21,31 @@ def test_a_round_is_compared_with_another(one, other):
     found = bench.compare_rounds(one, other, nodes=3, rounds=2, repeats=1)
     assert found["ratio"] == pytest.approx(found[f"{one}_ms"] / found[f"{other}_ms"])
     assert found["ratio"] > 0
+    assert found["cpu_ratio"] == pytest.approx(found[f"{one}_cpu_ms"] / found[f"{other}_cpu_ms"])
+
+
+@pytest.mark.slow
+def test_a_round_is_compared_on_a_ring_too():
+    found = bench.compare_rounds("seeded", "dsgt", ("mlp", 32, True), 4, rounds=2, repeats=1)
+    assert found["ratio"] > 0
+
+
+def test_a_ring_has_two_neighbours_and_a_full_graph_all():
+    from lppa.bench.rounds import Scene
+
+    assert Scene(ring=True).around(0, 5) == (1, 4)
+    assert Scene(ring=True).around(2, 5) == (1, 3)
+    assert Scene().around(2, 5) == (0, 1, 3, 4)
+
+
+def test_the_gradient_is_that_of_the_plain_network_it_is_compared_with():
+    from lppa.bench.gradients import PLAIN, gradient_speed
+    from lppa.bench.rounds import Scene, synthetic_learner
+
+    for name, make in PLAIN.items():
+        size = sum(parameter.numel() for parameter in make().parameters())
+        assert synthetic_learner(0, Scene(name, 32)).size == size
+    assert gradient_speed(repeats=2)["ratio"] > 0
 
 
 @pytest.mark.slow

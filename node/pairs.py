@@ -1,0 +1,197 @@
+"""The noise of an edge that goes both ways: one draw where there were two, of the same law.
+
+Two neighbours i and j that send to each other would each add one draw and take away the other's:
+what enters is the difference of two independent draws, and the very same one, with the other sign,
+at the other end. Here both ends draw that difference at once, from its own quantile function and
+from a key that both ends' seeds make. So noise costs half as much, and its law, its covariance and
+who knows it are as they were. How single draws are made, and the grid, is in `expansion`.
+
+Every step is on integers or a single IEEE operation, so that the bits are those of every machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+import numpy as np
+import torch
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+
+from lppa.node.expansion import grid_step
+
+CHUNK = 1 << 16  # words at a time, at most: few calls for each, and all in the processor's cache
+WORDS = 2.0**31  # magnitudes that a signed word can have
+# A float32's sign, its exponent and the first 10 bits of its fraction number the pieces. Of the
+# other 13 bits the first 9 say where in its piece a draw is.
+PIECE_BITS, PLACE_BITS = 13, 9
+PIECES, PLACES = 1 << (32 - PIECE_BITS), 1 << PLACE_BITS
+# Below this every word has a piece of its own.
+SINGLE = 2.0 ** (1 + 23 - PIECE_BITS)
+
+
+# --- the law ------------------------------------------------------------------------------------
+
+
+def laplace_difference(p: np.ndarray) -> np.ndarray:
+    """How far out, in units of β, a part p of all differences of two Laplace draws is further out.
+
+    That part is (1 + z/2) e^−z at z: five of Newton's steps are as exact as the numbers are.
+    """
+    log = _log(p)
+    z: np.ndarray = _log(1.0 - 0.5 * log) - log
+    for _ in range(5):
+        z = z - (z - _log(1.0 + 0.5 * z) + log) * (2.0 + z) / (1.0 + z)
+    return z
+
+
+def gaussian_difference(p: np.ndarray) -> np.ndarray:
+    """The same for Gaussian draws of the same variance, 2β²: their difference has twice that."""
+    from scipy.special import ndtri
+
+    out: np.ndarray = -2.0 * ndtri(p / 2.0)
+    return out
+
+
+QUANTILES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "laplace": laplace_difference,
+    "gaussian": gaussian_difference,
+}
+
+
+def _log(x: np.ndarray) -> np.ndarray:
+    """The natural logarithm by sums and products alone: NumPy's own may differ in a last bit
+    between processors, and the ends of an edge must not."""
+    mantissa, exponent = np.frexp(x)
+    low = mantissa < 0.7071
+    mantissa, exponent = np.where(low, 2.0 * mantissa, mantissa), exponent - low
+    t = (mantissa - 1.0) / (mantissa + 1.0)
+    square, series = t * t, np.zeros_like(t)
+    for k in range(21, 0, -2):
+        series = series * square + 1.0 / k
+    out: np.ndarray = exponent * 0.6931471805599453 + 2.0 * t * series
+    return out
+
+
+# --- the key ------------------------------------------------------------------------------------
+
+
+def pair_key(lower: bytes, higher: bytes) -> bytes:
+    """From the seed that the node with the lower id has sent, and that which the other has.
+
+    Neither end fixes it alone, and who knows one of both seeds knows nothing of it.
+    """
+    return hashlib.sha256(b"lppa pair" + lower + higher).digest()
+
+
+def keystream(key: bytes, t: int, epoch: int = 0) -> CipherContext:
+    """The stream of a key for a round; what it makes of zeros is random to all others.
+
+    AES-256 in counter mode: the standard's bits on every machine, twice as fast as ChaCha20 where
+    the processor has AES, slower where not. The counter begins at (round, epoch, 0), and has 2^64
+    blocks to the next: no pad is used twice.
+    """
+    first = struct.pack(">IIQ", t, epoch, 0)
+    return Cipher(algorithms.AES256(key), modes.CTR(first)).encryptor()
+
+
+# --- from words to draws ------------------------------------------------------------------------
+
+
+class PairExpander:
+    """Expands keys into differences of two draws of one distribution, scale and size."""
+
+    def __init__(self, distribution: str, beta: float, size: int) -> None:
+        self.size = size
+        self.step = grid_step(beta) if beta else 0.0
+        self.table = pieces(distribution, beta / self.step) if beta else None
+        chunks = -(-size // CHUNK)
+        self.chunk = -(-size // chunks)
+        self.work = _Work(self.chunk)
+
+    def total(self, terms: Iterable[tuple[int, bytes]], t: int, epoch: int = 0) -> np.ndarray:
+        """Σ sign · difference over (sign, key) in round t, in steps of the grid: exact integers."""
+        streams = [(sign, keystream(key, t, epoch)) for sign, key in terms]
+        # No draw reaches 2^22 steps, so that this many of them cannot run over.
+        sums: np.ndarray = np.zeros(self.size, np.int32 if len(streams) < 512 else np.int64)
+        if self.table is None:
+            return sums
+        for first in range(0, self.size, self.chunk):
+            part = sums[first : first + self.chunk]
+            for sign, stream in streams:
+                draws = self.work.draws(stream, self.table)[: len(part)]
+                if sign > 0:
+                    part += draws
+                else:
+                    part -= draws
+        return sums
+
+
+class _Work:
+    """The memory that words pass through on their way to draws; kept, since new memory is slow."""
+
+    def __init__(self, count: int) -> None:
+        self.zeros = bytes(4 * count)
+        self.words = bytearray(4 * count + 15)  # the cipher wants a block more than it fills
+        self.signed = np.frombuffer(self.words, "<i4", count)
+        self.slope = self.signed.view(np.int32)
+        self.piece = torch.from_numpy(self.slope)
+        self.real = np.empty(count, np.float32)
+        self.bits = self.real.view(np.uint32)
+        self.draw = np.empty(count, np.int32)
+        self.found = torch.from_numpy(self.draw)
+
+    def draws(self, stream: CipherContext, table: torch.Tensor) -> np.ndarray:
+        """The next draws of a stream; overwritten by the next call."""
+        stream.update_into(self.zeros, self.words)
+        # As a float the word has its sign and its place on a logarithmic scale in its bits.
+        np.copyto(self.real, self.signed, casting="unsafe")
+        np.right_shift(self.bits, PIECE_BITS, out=self.slope.view(np.uint32))
+        # PyTorch's gather takes 32-bit places as they are.
+        torch.index_select(table, 0, self.piece, out=self.found)
+        np.right_shift(self.bits, PIECE_BITS - PLACE_BITS, out=self.bits)
+        np.left_shift(self.draw, 32 - PLACE_BITS, out=self.slope)
+        np.right_shift(self.slope, 32 - PLACE_BITS, out=self.slope)
+        np.multiply(self.slope, self.bits.view(np.int32), out=self.slope)
+        np.add(self.draw, self.slope, out=self.draw)
+        return np.right_shift(self.draw, PLACE_BITS, out=self.draw)
+
+
+@lru_cache(maxsize=4)
+def pieces(distribution: str, ratio: float) -> torch.Tensor:
+    """The quantile function in straight lines, one number each, by a float32's top bits.
+
+    `ratio` is β in steps. A number's lowest 9 bits are the line's slope in steps, signed. With the
+    slope times a word's bits (those that number the piece, and those that say where in it) added,
+    modulo 2^32, its upper 23 bits are the draw: so what the piece's own bits add is taken off here.
+    """
+    lowest = int(np.float32(1.0).view(np.uint32)) >> PIECE_BITS
+    highest = int(np.float32(WORDS).view(np.uint32)) >> PIECE_BITS
+    number = np.arange(lowest, highest + 1)
+    edges = (number << PIECE_BITS).astype(np.uint32).view(np.float32).astype(np.float64)
+    far = QUANTILES[distribution](edges / WORDS) * ratio
+    true = np.append(np.diff(far), 0.0)
+    true[edges < SINGLE] = 0.0
+    # The word 0 is further out than any other; it has the lowest bits of all.
+    furthest = QUANTILES[distribution](np.array([0.5 / WORDS])) * ratio
+    table = np.zeros(PIECES, np.int32)
+    table[0] = _lines(np.zeros(1, int), furthest, np.zeros(1))[0]
+    table[lowest : highest + 1] = _lines(number, far, true)
+    negative = number + PIECES // 2
+    table[negative] = _lines(negative, -far, -true)
+    return torch.from_numpy(table)
+
+
+def _lines(number: np.ndarray, start: np.ndarray, true: np.ndarray) -> np.ndarray:
+    """Lines from where they start, with slopes rounded so that they are right in their middle."""
+    slope = np.rint(true).astype(np.int64)
+    # Of the places in a piece the lower end is taken, on average half of one too low.
+    middle = start + 0.5 * (true - slope) + 0.5 * true / PLACES
+    # What is cut off at last is half a step in the mean, where there is a slope.
+    middle[slope != 0] += 0.5
+    whole = np.rint(middle - slope / PLACES).astype(np.int64)
+    packed = whole * PLACES + slope - slope * (number.astype(np.int64) * PLACES)
+    out: np.ndarray = (packed & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    return out
