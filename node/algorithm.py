@@ -9,7 +9,7 @@ Who the neighbours are, how vectors go on (`updates`), how a gradient is made an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from lppa.node.learner import Learner
-from lppa.node.neighbours import Neighbours
+from lppa.node.neighbours import Neighbours, weighted_sum
 from lppa.node.state import ClientState, Newcomer
-from lppa.node.updates import Local, Update, Vectors
+from lppa.node.updates import Local, Update
 
 if TYPE_CHECKING:
     from lppa.node.noise import Injection
@@ -74,14 +74,14 @@ def aggregate(
         sent = {name: x[name] for name in update.travels}
         # The next round's noise is made while others' vectors are on their way.
         meanwhile = partial(inject.ahead, t + 1) if t + 1 < rounds else None
-        mixed = mix(neighbours.exchange(t, sent, meanwhile))
+        mixed = neighbours.mix(t, sent, meanwhile)
         x = update.combine(x, mixed, t, local)
         yield ClientState(neighbours.epoch, t + 1, taken, x, inject.secrets)
     for t in range(max(first, rounds), rounds + finish):
         if update.noised == "theta" and t == rounds:
             # What the last round added to θ has not been sent yet, and not been hidden.
             x = {**x, "theta": inject(x["theta"], t)}
-        x = {**x, **mix(neighbours.exchange(t, {"theta": x["theta"]}))}
+        x = {**x, **neighbours.mix(t, {"theta": x["theta"]})}
         yield ClientState(neighbours.epoch, t + 1, taken, x, inject.secrets)
 
 
@@ -99,7 +99,7 @@ def starting_point(
     # Noise first: hosts wait for this client's before they send what it waits for.
     inject.prepare(begin.t)
     models = neighbours.look(begin.t, begin.hosts)
-    return mix((1.0 / len(models), {"theta": model}) for model in models)["theta"]
+    return weighted_sum((1.0 / len(models), {"theta": model}) for model in models)["theta"]
 
 
 def mean_gradient(
@@ -122,15 +122,3 @@ def mean_gradient(
         g = new.add(g, alpha=steps.momentum) if steps.momentum else new
         total.add_(g)
     return total.div_(steps.count)
-
-
-def mix(states: Iterable[tuple[float, Mapping[str, Tensor]]]) -> Vectors:
-    """Σ_j w_ij x_j for each vector x by its name, in the order of the states."""
-    sums: dict[str, Tensor] = {}
-    for weight, state in states:
-        if sums:
-            for name, vector in state.items():
-                sums[name].add_(vector, alpha=weight)
-        else:
-            sums = {name: vector * weight for name, vector in state.items()}
-    return sums

@@ -30,7 +30,7 @@ from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
 from lppa.protocol.fingerprint import plan_fingerprint
-from lppa.protocol.links import Neighbourhood, Stopped, Tap, ViewEnds
+from lppa.protocol.links import PART, Neighbourhood, Stopped, Tap, ViewEnds
 from lppa.protocol.lock import FolderLock
 from lppa.protocol.messages import Failed, Late, Noise, Plan, Seed
 from lppa.protocol.network import NetworkLinks
@@ -221,6 +221,11 @@ def make_task(
             "given to every node: lppa-node --problem FILE.py:NAME"
         )
     learner = make_learner(settings, me, plan.nodes, plan.run_seed, device, means.problem)
+    if means.record and learner.size > PART:
+        raise WrongUse(
+            f"attackers record models of at most {PART:,} parameters, and this one has "
+            f"{learner.size:,}"
+        )
 
     def at_round(t: int) -> None:
         at.round = t

@@ -6,7 +6,7 @@ times the waiting. Knows neither sockets nor mathematics.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -40,34 +40,74 @@ class Neighbours:
         self.device = device
         self.clock = clock
         self.scrutiny = scrutiny or Scrutiny(self.me, lambda t: False)
-        self._looked: dict[int, dict[str, np.ndarray]] = {}
+        # Whether somebody waits for all parts of a round's vectors before it sends its own.
+        self.looked_at: Callable[[int], bool] = lambda t: False
+        self._looked: dict[tuple[int, int], dict[str, np.ndarray]] = {}
 
     def look(self, t: int, senders: Sequence[int]) -> list[Tensor]:
         """The θ that some senders send in round t, before this client sends anything itself."""
+        return self.look_at("theta", t, senders)
+
+    def look_at(self, name: str, t: int, senders: Sequence[int]) -> list[Tensor]:
+        """One of the vectors that some senders send in a round; they are mixed later."""
+        count = self.links.around.parts(t)
         with self.clock("exchange"):
-            self._looked = {j: self.links.receive(State, t, j).vectors for j in senders}
-        return [from_wire(vectors["theta"], self.device) for vectors in self._looked.values()]
+            for j in senders:
+                for part in range(count):
+                    self._looked[j, part] = self.links.receive(State, t, j, part).vectors
+        found = [[self._looked[j, p] for p in range(count)] for j in senders]
+        return [
+            torch.cat([from_wire(part[name], self.device) for part in parts if name in part])
+            for parts in found
+        ]
+
+    def mix(
+        self,
+        t: int,
+        vectors: Mapping[str, Tensor],
+        meanwhile: Callable[[], None] | None = None,
+    ) -> dict[str, Tensor]:
+        """Σ_j w_ij x_j of each vector x; of large ones part by part."""
+        count = self.links.around.parts(t)
+        if count == 1:
+            return weighted_sum(self.exchange(t, vectors, meanwhile))
+        sums = {name: torch.empty_like(vector) for name, vector in vectors.items()}
+        at_once = self.looked_at(t)
+        if at_once:
+            for part in range(count):
+                self._send(t, self._cut(vectors, part), part)
+        for part in range(count):
+            states = self.exchange(t, self._cut(vectors, part), meanwhile, part, not at_once)
+            sums_there = self._cut(sums, part)
+            for name, found in weighted_sum(states).items():
+                sums_there[name].copy_(found)
+            meanwhile = None
+        return sums
+
+    def _cut(self, vectors: Mapping[str, Tensor], part: int) -> dict[str, Tensor]:
+        """One part of each vector, where it has one: the same memory."""
+        first, last = part * self.links.around.part, (part + 1) * self.links.around.part
+        return {name: v[first:last] for name, v in vectors.items() if len(v) > first}
 
     def exchange(
         self,
         t: int,
         vectors: Mapping[str, Tensor],
         meanwhile: Callable[[], None] | None = None,
+        part: int = 0,
+        send: bool = True,
     ) -> Iterator[tuple[float, Mapping[str, Tensor]]]:
         """Sends vectors to all; yields all senders' with their weights, one's own included.
 
         `meanwhile` is called once, when all is sent and nothing is awaited yet.
         """
-        with self.clock("exchange"):
-            self.links.check_for_stop()
-            arrays = {name: to_wire(vector) for name, vector in vectors.items()}
-            message = State(self.epoch, t, arrays)
-            if not self.scrutiny.begin(vectors):
-                self._check_finite(message)
-            self.links.send(message, *self.outputs)
+        if send:
+            self._send(t, vectors, part)
+        else:
+            self.scrutiny.begin(vectors)
         if meanwhile is not None:
             meanwhile()
-        states = self._states(t, vectors)
+        states = self._states(t, vectors, part)
         if self.scrutiny.clip:
             # How long a vector may be is known when all are here.
             whole = list(states)
@@ -75,8 +115,17 @@ class Neighbours:
         else:
             yield from ((weight, state) for _, weight, state in states)
 
+    def _send(self, t: int, vectors: Mapping[str, Tensor], part: int) -> None:
+        with self.clock("exchange"):
+            self.links.check_for_stop()
+            arrays = {name: to_wire(vector) for name, vector in vectors.items()}
+            message = State(self.epoch, t, arrays, part)
+            if not self.scrutiny.begin(vectors):
+                self._check_finite(message)
+            self.links.send(message, *self.outputs)
+
     def _states(
-        self, t: int, vectors: Mapping[str, Tensor]
+        self, t: int, vectors: Mapping[str, Tensor], part: int
     ) -> Iterator[tuple[int, float, Mapping[str, Tensor]]]:
         """All senders of a round with their weights and vectors, one's own included, in order."""
         for sender, weight in self.row.items():
@@ -84,10 +133,10 @@ class Neighbours:
                 yield sender, weight, vectors
                 continue
             with self.clock("exchange"):
-                arrived = self._looked.pop(sender, None)
+                arrived = self._looked.pop((sender, part), None)
                 if arrived is None:
-                    arrived = self.links.receive(State, t, sender).vectors
-                self.scrutiny.see(t, sender, arrived)
+                    arrived = self.links.receive(State, t, sender, part).vectors
+                self.scrutiny.see(t, sender, arrived, part)
                 state = {name: from_wire(arrived[name], self.device) for name in vectors}
             yield sender, weight, state
         self.scrutiny.judge(t)
@@ -151,3 +200,15 @@ def from_wire(array: np.ndarray, device: torch.device) -> Tensor:
     if device.type == "cuda":
         vector = vector.pin_memory().to(device, non_blocking=True)
     return vector
+
+
+def weighted_sum(states: Iterable[tuple[float, Mapping[str, Tensor]]]) -> dict[str, Tensor]:
+    """Σ_j w_ij x_j for each vector x by its name, in the order of the states."""
+    sums: dict[str, Tensor] = {}
+    for weight, state in states:
+        if sums:
+            for name, vector in state.items():
+                sums[name].add_(vector, alpha=weight)
+        else:
+            sums = {name: vector * weight for name, vector in state.items()}
+    return sums

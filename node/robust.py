@@ -45,12 +45,13 @@ class Scrutiny:
         self._lengths = {name: {self.me: length(vector)} for name, vector in vectors.items()}
         return all(math.isfinite(own[self.me]) for own in self._lengths.values())
 
-    def see(self, t: int, sender: int, arrays: Mapping[str, np.ndarray]) -> None:
-        """A sender's state, as it arrived."""
+    def see(self, t: int, sender: int, arrays: Mapping[str, np.ndarray], part: int = 0) -> None:
+        """A sender's state as it arrived, or a part of it."""
         for name in self._lengths:
             self._lengths[name][sender] = length(torch.from_numpy(arrays[name]))
         if self.due(t):
-            self.heard[sender] = short_hash(arrays)
+            before = self.heard[sender] if part else ""
+            self.heard[sender] = short_hash(arrays, before)
 
     def judge(self, t: int) -> None:
         """Names who is far outside, when all of a round have been seen."""
@@ -97,9 +98,9 @@ def length(vector: Tensor) -> float:
     return found if not math.isnan(found) else math.inf
 
 
-def short_hash(arrays: Mapping[str, np.ndarray]) -> str:
-    """A few letters that differ where two states do."""
-    digest = hashlib.blake2b(digest_size=8)
+def short_hash(arrays: Mapping[str, np.ndarray], before: str = "") -> str:
+    """A few letters that differ where two states do; `before` is the hash of earlier parts."""
+    digest = hashlib.blake2b(before.encode(), digest_size=8)
     for name in sorted(arrays):
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(arrays[name]).view(np.uint8).data)

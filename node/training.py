@@ -113,6 +113,7 @@ class Training:
         scrutiny = Scrutiny(me, lambda t: settings.evaluated(t + 1), settings.robust == "clip")
         row = view.places[me].row(me)
         neighbours = Neighbours(links, row, task.device, self.clock, scrutiny)
+        neighbours.looked_at = lambda t: t == view.first_round and bool(view.newcomers)
         log.info("node %d: %d parameters on %s", me, learner.size, task.device)
         if settings.seed is not None and task.rule.noise != "none":
             log.warning("the noise is predictable: it is drawn from --seed %d", settings.seed)

@@ -125,7 +125,7 @@ def write(message: Message, run: str, sender: int) -> Letter:
             arrays |= value
         elif about.type == ARRAY:
             arrays[about.name] = value
-        elif about.name not in IN_HEADER:
+        elif about.name not in IN_HEADER and value != about.default:
             body[about.name] = value
     frames = [np.ascontiguousarray(array) for array in arrays.values()]
     specs = tuple(

@@ -27,6 +27,9 @@ log = logging.getLogger("lppa.links")
 
 SEED_BYTES = 32  # of a seed and of its commitment
 BYTES = np.dtype("uint8")
+# Numbers of a vector in one message. Larger ones travel in parts, each mixed before the next is
+# sent, so that nobody holds a whole vector of another.
+PART = 1 << 22
 MOST_REASONS = 32  # that are told apart; a stranger could think of endlessly many
 
 Exchanged = Noise | Seed | State
@@ -70,6 +73,19 @@ class Neighbourhood:
     waits_on: bool = False
     # How noise travels in a round, None where it does not; any way where nobody says.
     noise: Callable[[int], type | None] | None = field(default=None, compare=False)
+    part: int = PART
+
+    def sizes(self, round: int, part: int) -> Mapping[str, int]:
+        """Names and sizes of what travels in one part of a round's vectors."""
+        whole = self.vectors(round)
+        if part == 0 and max(whole.values(), default=0) <= self.part:
+            return whole
+        before = part * self.part
+        return {name: min(self.part, n - before) for name, n in whole.items() if n > before}
+
+    def parts(self, round: int) -> int:
+        """How many parts a round's vectors travel in."""
+        return max(1, -(-max(self.vectors(round).values(), default=0) // self.part))
 
 
 class Links(ABC):
@@ -95,11 +111,12 @@ class Links(ABC):
                 self.tap("out", receiver, message)
         self._transmit(message, receivers)
 
-    def receive(self, kind: type[Kind], round: int, sender: int) -> Kind:
+    def receive(self, kind: type[Kind], round: int, sender: int, part: int = 0) -> Kind:
         """The message of that kind and round from one in-neighbour; waits until the deadline."""
         self.round = max(self.round, round)
         patience, told = Patience(self.around.timeout), 0
-        while (message := self.mailbox.take(kind, self.around.epoch, round, sender)) is None:
+        epoch = self.around.epoch
+        while (message := self.mailbox.take(kind, epoch, round, sender, part)) is None:
             left = patience.look()
             if patience.waited >= told + 1 and self.on_wait is not None:
                 told = int(patience.waited)
@@ -164,8 +181,8 @@ class Links(ABC):
         """Names, types and sizes are those of this round, and all values are numbers."""
         dtype, found = self.dtype, arrays_of(message)
         if isinstance(message, State):
-            expected = self.around.vectors(message.round)
-            if set(found) != set(expected):
+            expected = self.around.sizes(message.round, max(0, message.part))
+            if message.part < 0 or set(found) != set(expected):
                 names = ", ".join(sorted(expected))
                 raise BadMessage(f"round {message.round} has the vectors {names}, and no others")
         elif isinstance(message, Seed):
@@ -241,7 +258,7 @@ def check_speaker(envelope: Envelope, speaker: int | None) -> None:
 def largest_message(around: Neighbourhood) -> int:
     """Bytes of arrays in the largest message that an honest neighbour sends."""
     item = np.dtype(around.dtype).itemsize
-    state = sum(around.vectors(0).values())
+    state = sum(around.sizes(0, 0).values())
     return max(item * max(state, around.size), 2 * SEED_BYTES)
 
 

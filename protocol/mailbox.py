@@ -1,4 +1,4 @@
-"""Arrivals wait here until the round loop asks for them, by kind, epoch, round and sender.
+"""Arrivals wait here until the round loop asks for them, by kind, epoch, round, part and sender.
 
 A directed edge is one-way, so a sender can be several rounds ahead. What may enter is decided by
 the links; the mailbox only keeps it and, for a simulated network, holds it back for a while.
@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Protocol, TypeVar
 
-Key = tuple[type, int, int, int]
+When = tuple[int, int, int]
+Key = tuple[type, When, int]
 Kind = TypeVar("Kind")
 
 
@@ -32,18 +33,18 @@ class Dated(Protocol):
 
 @dataclass
 class Mailbox:
-    """Messages by (kind, epoch, round, sender); `delay` draws how many seconds each is held."""
+    """Messages by kind, date and sender; `delay` draws how many seconds each is held."""
 
     delay: Callable[[], float] | None = None
     _known: set[Key] = field(default_factory=set)
-    _taken: dict[tuple[type, int], tuple[int, int]] = field(default_factory=dict)
+    _taken: dict[tuple[type, int], When] = field(default_factory=dict)
     _ready: dict[Key, Any] = field(default_factory=dict)
     _held: list[tuple[float, int, Key, Any]] = field(default_factory=list)
     _order: count[int] = field(default_factory=count)
 
     def put(self, sender: int, message: Dated) -> None:
         """Keeps a message until it is taken."""
-        key = (type(message), message.epoch, message.round, sender)
+        key = (type(message), date_of(message), sender)
         self._known.add(key)
         if self.delay is None:
             self._ready[key] = message
@@ -53,20 +54,23 @@ class Mailbox:
 
     def has_had(self, sender: int, message: Dated) -> bool:
         """Whether a message of the same kind, round and sender is waiting, or was taken."""
-        kind, when = type(message), (message.epoch, message.round)
-        taken = self._taken.get((kind, sender), (-1, -1))
-        return when <= taken or (kind, *when, sender) in self._known
+        kind, when = type(message), date_of(message)
+        taken = self._taken.get((kind, sender), (-1, -1, -1))
+        return when <= taken or (kind, when, sender) in self._known
 
-    def take(self, kind: type[Kind], epoch: int, round: int, sender: int) -> Kind | None:
+    def take(
+        self, kind: type[Kind], epoch: int, round: int, sender: int, part: int = 0
+    ) -> Kind | None:
         """Hands a message out, once; None if it is not there (yet)."""
+        key = (kind, (epoch, round, part), sender)
         now = time.monotonic() if self._held else 0.0
         while self._held and self._held[0][0] <= now:
-            _, _, key, held = heapq.heappop(self._held)
-            self._ready[key] = held
-        message: Kind | None = self._ready.pop((kind, epoch, round, sender), None)
+            _, _, due, held = heapq.heappop(self._held)
+            self._ready[due] = held
+        message: Kind | None = self._ready.pop(key, None)
         if message is not None:
-            self._known.discard((kind, epoch, round, sender))
-            self._taken[kind, sender] = (epoch, round)
+            self._known.discard(key)
+            self._taken[kind, sender] = key[1]
         return message
 
     def next_due(self) -> float | None:
@@ -75,6 +79,11 @@ class Mailbox:
 
     def __len__(self) -> int:
         return len(self._known)
+
+
+def date_of(message: Dated) -> When:
+    """When a message is due: most kinds have no parts."""
+    return message.epoch, message.round, getattr(message, "part", 0)
 
 
 def random_delay(latency: float) -> Callable[[], float] | None:

@@ -171,11 +171,15 @@ class Seed:
 
 @dataclass(frozen=True)
 class State:
-    """Node to out-neighbour, every round: the vectors of the rule, such as θ_i and γ_i."""
+    """Node to out-neighbour, every round: the vectors of the rule, such as θ_i and γ_i.
+
+    Large ones come in parts, one after the other.
+    """
 
     epoch: int
     round: int
     vectors: Vectors
+    part: int = 0
 
 
 @dataclass(frozen=True)

@@ -97,14 +97,18 @@ class NetworkLinks(Links):
         self.routes: dict[int, bytes] = {}
         self.callers: dict[bytes, int] = {}
         self.foresight = Foresight(
-            self.run, around.epoch, self.dtype, around.vectors, dict.fromkeys(around.inputs, 0)
+            self.run,
+            around.epoch,
+            self.dtype,
+            lambda t: around.sizes(t, 0),
+            dict.fromkeys(around.inputs, 0),
         )
         self.heard = dict.fromkeys(around.inputs, time.monotonic())
         self.fingerprint = ""
         self.unheard = set(around.inputs)
         self.look_at = 0.0
         # What a sender may be ahead by, two messages a round, and what is told only now and then.
-        self.window = 2 * (around.nodes + 1) + EVERY_MESSAGES
+        self.window = 2 * (around.nodes + 1) + around.parts(0) + EVERY_MESSAGES
         self.limits = Limits(1 << 13, largest_message(around))
         each = self.window * self.limits.header + 2 * (around.nodes + 1) * self.limits.arrays
         inbox.allow(each, each * max(1, len(around.inputs)))

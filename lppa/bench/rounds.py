@@ -53,6 +53,8 @@ class Alone(Neighbours):
         t: int,
         vectors: Mapping[str, Tensor],
         meanwhile: Callable[[], None] | None = None,
+        part: int = 0,
+        send: bool = True,
     ) -> Iterator[tuple[float, Mapping[str, Tensor]]]:
         for weight in self.row.values():
             yield weight, vectors

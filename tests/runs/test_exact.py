@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from lppa.node.client import around
 from lppa.node.learner import make_learner
 from lppa.node.rules import RULES
 from lppa.node.training import Task, Training
-from lppa.protocol.links import LocalLinks
+from lppa.protocol.links import PART, LocalLinks
 from lppa.protocol.lock import FolderLock
 from lppa.protocol.settings import make_settings
 from lppa.running.prepare import make_blueprint
@@ -115,7 +116,18 @@ def test_the_network_gives_the_same_bits_as_no_network(local_run, irregular, tmp
         assert torch.equal(run.final(name), expected)
 
 
-def run_in_threads(settings, folder, nodes=5):
+@pytest.mark.parametrize("part", [1, 7, 19, 20])
+@pytest.mark.parametrize("rule", ["lppa", "dsgd"])
+def test_vectors_that_travel_in_parts_give_the_same_bits(irregular, tmp_path, rule, part):
+    settings = {"dataset": "quadratic", "topology": irregular, "rounds": 6, "seed": 2}
+    settings |= {"rule": rule, "beta": 0.025, "finish": 2, "local_steps": 2}
+    whole = run_in_threads(settings, tmp_path / "whole")
+    parts = run_in_threads(settings, tmp_path / "parts", part=part)
+    for one, other in zip(whole, parts, strict=True):
+        assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def run_in_threads(settings, folder, nodes=5, part=PART):
     """The same training code over in-process links, one thread per client."""
     blueprint = make_blueprint(make_settings({"timeout": 300, **settings}), nodes, "threads")
     queues = [queue.SimpleQueue() for _ in range(nodes)]
@@ -125,7 +137,8 @@ def run_in_threads(settings, folder, nodes=5):
         cpu, rule = torch.device("cpu"), RULES[settings.rule]
         view = first_view(blueprint).told_to(i)
         learner = make_learner(settings, i, nodes, blueprint.run_seed, cpu)
-        links = LocalLinks(around(view, i, settings, rule, learner.size), queues)
+        near = replace(around(view, i, settings, rule, learner.size), part=part)
+        links = LocalLinks(near, queues)
         own, silent = folder / str(i), lambda message: None
         training = Training(
             Task(
