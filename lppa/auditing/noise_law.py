@@ -1,6 +1,9 @@
 """What may rightly be said of the noise's size, and when an ε may be stated at all.
 
-How much of the noise is left for a given attacker is in `exposure`.
+How much of the noise is left for a given attacker is in `exposure`. All of it counts one term for
+each direction of an edge. Where seeds are exchanged, clients make both terms of an edge that goes
+both ways by one draw (`node/pairs.py`), of the very law of their difference; as the two only ever
+enter as that difference, and whoever knows one knows both, nothing that is said here changes.
 """
 
 from __future__ import annotations

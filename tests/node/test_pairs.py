@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from lppa.models.leakage import _laplacian_factor
 from lppa.node.expansion import Expander, derive_seed
 from lppa.node.noise import NoiseSource, SeededDifference
 from lppa.node.pairs import CHUNK, QUANTILES, PairExpander, keystream, pair_key, pieces
@@ -301,3 +302,18 @@ def test_a_round_that_is_done_again_in_another_epoch_has_other_noise():
     edges = {(0, 1), (1, 0)}
     first, again = (differences(edges, 2, size=1000, epoch=epoch)[0](4) for epoch in (0, 1))
     assert float((first == again).double().mean()) < 0.01
+
+
+def test_the_covariance_is_the_one_that_the_audit_reckons_with():
+    """One term for each direction of an edge: 2β² times the Laplacian of the directed edges."""
+    edges = {(0, 1), (1, 0), (1, 2), (2, 3), (3, 2), (3, 0), (0, 3), (0, 2)}
+    sends = np.zeros((4, 4))
+    for sender, receiver in edges:
+        sends[sender, receiver] = 1.0
+    weights = sends + sends.T
+    laplacian = np.diag(weights.sum(axis=1)) - weights
+    for distribution in LAWS:
+        drawn = [node(1).numpy() for node in differences(edges, 4, distribution, size=200_000)]
+        assert np.cov(drawn) / (2 * 0.3**2) == pytest.approx(laplacian, abs=0.06)
+        factor = _laplacian_factor(sends > 0)
+        assert factor @ factor.T == pytest.approx(laplacian)
