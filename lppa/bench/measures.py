@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from lppa.bench.launcher import launcher
 from lppa.coordinator.bootstrap import Roster
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import RunFailed
@@ -267,6 +268,7 @@ MEASURES: dict[str, Callable[[], dict[str, Any]]] = {
     "start-5": lambda: start(5),
     "start-50": lambda: start(50),
     "attack": attack,
+    "launcher": launcher,
     "growth": growth,
 }
 

@@ -32,7 +32,8 @@ def bench(only: str | None, out: Path | None, as_json: bool) -> None:
     communication. expansion: noise from seeds against the generator alone. seeded: a round with
     fresh seeded noise against one without noise. lossless: acknowledgements, checkpoints and
     heartbeats against a round without. start-N: launching N nodes against one import of
-    PyTorch. attack: our DLG against the same written plainly. growth: seconds per round and node
+    PyTorch. attack: our DLG against the same written plainly. launcher: memory of the process that
+    launches a run against one that imports PyTorch. growth: seconds per round and node
     for 8 to 256 nodes.
     """
     names = list(MEASURES) if only is None else [name.strip() for name in only.split(",")]

@@ -86,7 +86,7 @@ def run(
     """Run an experiment with every client as a process of its own on this machine."""
     past = read_past(find_run(resume)) if resume is not None else None
     if past is None:
-        code = brought_code(settings)
+        scout = brought_code(settings)
         folder = new_folder(out, name, settings)
         nodes = chosen_nodes(nodes)
         blueprint = make_blueprint(settings, nodes, folder.name)
@@ -94,7 +94,7 @@ def run(
     else:
         refuse_others("resume")
         folder, blueprint, attackers = past.folder, past.blueprint, past.attackers
-        code, settings = brought_code(blueprint.settings), blueprint.settings
+        scout, settings = brought_code(blueprint.settings), blueprint.settings
     trouble = parse_chaos(chaos, blueprint.nodes)
     check_temporary_folder()
     check_open_files(blueprint.nodes, secure)
@@ -107,7 +107,7 @@ def run(
             secure,
             attackers,
             tensorboard,
-            code,
+            scout,
             trouble,
             past,
         )

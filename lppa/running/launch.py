@@ -154,17 +154,18 @@ class LocalNodes:
             process.join(left if math.isfinite(left) else None)
 
 
-def end_with_the_run() -> None:
+def end_with_the_run(last_words: str = "") -> None:
     """Ends this process when the one that started it is gone: nobody else would.
 
     At once, wherever it is: it goes on from its checkpoints, as after any other end.
     """
     run = multiprocessing.parent_process()
-    assert run is not None, "a node is started by another process"
+    assert run is not None, "this process is started by another one"
 
     def watch() -> None:
         run.join()
-        print("the run that this node belongs to was killed", file=sys.stderr, flush=True)
+        if last_words:
+            print(last_words, file=sys.stderr, flush=True)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True, name="the run").start()
@@ -193,7 +194,7 @@ def node_process(book: AddressBook, node: int, secret: str | None, given: Given)
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     logging.getLogger("lppa").setLevel(logging.INFO)
-    end_with_the_run()
+    end_with_the_run("the run that this node belongs to was killed")
     # Imported late: only the child is a node.
     from lppa.node.blame import blame
     from lppa.node.client import Means, run_node
