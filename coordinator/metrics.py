@@ -76,9 +76,16 @@ class Collection:
         rows = [self._row(round) for round in sorted(self.reports)]
         return [row for row in rows if row is not None]
 
+    @property
+    def _fewest(self) -> int:
+        """How many reports any evaluation needs: with less there is nothing to look at."""
+        return min(map(len, self.views.values()), default=0)
+
     def _row(self, round: int) -> Row | None:
         """A round's row, once; None while reports are missing."""
         of_round = self.reports[round]
+        if len(of_round) < len(self.members) and len(of_round) < self._fewest:
+            return None
         if any(row.round == round for row in reversed(self.history)):
             return None
         if not all(report.theta.size for report in of_round.values()):

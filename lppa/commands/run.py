@@ -31,7 +31,7 @@ from lppa.protocol.settings import Settings
 from lppa.running.chaos import parse_chaos
 from lppa.running.display import choose_display, print_results
 from lppa.running.launch import stop_fork_server, warm_up
-from lppa.running.limits import check_open_files, check_temporary_folder
+from lppa.running.limits import check_machine
 from lppa.running.naming import find_run, new_folder
 from lppa.running.past import read_past
 from lppa.running.prepare import make_blueprint
@@ -96,8 +96,7 @@ def run(
         folder, blueprint, attackers = past.folder, past.blueprint, past.attackers
         scout, settings = brought_code(blueprint.settings), blueprint.settings
     trouble = parse_chaos(chaos, blueprint.nodes)
-    check_temporary_folder()
-    check_open_files(blueprint.nodes, secure)
+    check_machine(blueprint.nodes, secure)
     warm_up()
     try:
         summary = run_local(

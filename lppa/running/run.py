@@ -30,7 +30,7 @@ from lppa.running.chaos import Chaos
 from lppa.running.facts import Facts, is_at_hand, look
 from lppa.running.launch import Given, LocalNodes, warm_up
 from lppa.running.launcher import GRACE, Launcher
-from lppa.running.limits import check_open_files, check_temporary_folder
+from lppa.running.limits import check_machine, enough_time
 from lppa.running.listener import Listener
 from lppa.running.past import Past, forget_checkpoints, kept_collection
 from lppa.running.prepare import choose_noise
@@ -136,7 +136,7 @@ class Led:
         self.membership = Membership(
             first_view(blueprint),
             make,
-            blueprint.fingerprint(),
+            blueprint.fingerprint,
             settings.timeout,
             records.directory.change,
             0 if past is None else past.last_epoch,
@@ -240,9 +240,10 @@ def run_local(
     has the problem or the rule that the run brings itself, `chaos` is what is to go wrong in it. A
     run with a past goes on where it was.
     """
-    check_temporary_folder()
-    check_open_files(blueprint.nodes, secure)
+    check_machine(blueprint.nodes, secure)
     warm_up()
+    if past is None:
+        blueprint = with_enough_time(blueprint, listener)
     with private_folder() as private:
         facts, packed = survey(blueprint, scout or Scout(), private / "code")
         if facts is not None:
@@ -257,6 +258,19 @@ def run_local(
         if summary.ended:
             forget_checkpoints(folder)
         return summary
+
+
+def with_enough_time(blueprint: Blueprint, listener: Listener) -> Blueprint:
+    """The same run with a timeout that so many nodes can keep on so few cores."""
+    asked = blueprint.settings.timeout
+    seconds = enough_time(asked, blueprint.nodes)
+    if seconds == asked:
+        return blueprint
+    listener.say(
+        f"note: {blueprint.nodes} nodes share this machine's cores: they wait {seconds:.0f} s for "
+        f"each other instead of {asked:g}"
+    )
+    return replace(blueprint, settings=replace(blueprint.settings, timeout=seconds))
 
 
 def survey(blueprint: Blueprint, scout: Scout, code: Path) -> tuple[Facts | None, Path | None]:
