@@ -168,6 +168,7 @@ class Watch:
         elif isinstance(message, Done):
             for name in ("seconds", "bytes"):
                 check_totals(message.values.get(name), name)
+            check_totals({"peak": message.values.get("peak", 0)}, "peak")
             self.listener.done(node, message)
             self.collection.done[node] = message
             self.membership.finished(node, now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import resource
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +21,12 @@ def proportional_bytes() -> int | None:
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024
     return None
+
+
+def peak_bytes() -> int:
+    """The most that this process ever had in memory, shared pages included."""
+    # The kernel counts kilobytes.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def give_back() -> None:

@@ -35,7 +35,7 @@ def machine(monkeypatch, tmp_path):
         ("fs/file-max", 5000, r"`sysctl fs\.file-max=12144`"),
         ("vm/max_map_count", 1000, r"`sysctl vm\.max_map_count=65530`"),
         ("pids.max", 3000, r"`--pids-limit 8000`"),
-        ("free", 10_600_000_000, r"10\.6 GB are free: .* at most 500 nodes"),
+        ("free", 10_100_000_000, r"10\.1 GB are free: .* at most 500 nodes"),
     ],
 )
 def test_each_limit_is_told_with_what_raises_it(machine, which, value, remedy):
