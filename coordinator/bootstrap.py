@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from lppa.coordinator.plan import Blueprint
@@ -33,7 +33,7 @@ from lppa.protocol.messages import (
     Waiting,
     Who,
 )
-from lppa.protocol.names import name_all
+from lppa.protocol.names import MOST_NAMED, name_all
 from lppa.protocol.view import View
 from lppa.protocol.wire import Arrival, Inbox, wait_for_any
 
@@ -80,14 +80,18 @@ class Roster:
         """Sends to one node; False if its connection is gone."""
         return self.answer(self.routes[node], message)
 
+    def send_all(self, nodes: Iterable[int], message: Message) -> list[int]:
+        """Sends the same to several nodes, encoded once; returns those that it goes to."""
+        frames = encode(message, self.run, COORDINATOR)
+        return [node for node in nodes if self.inbox.reply(self.routes[node], frames)]
+
     def answer(self, route: bytes, message: Message) -> bool:
         """Answers on a connection; False if it is gone."""
         return self.inbox.reply(route, encode(message, self.run, COORDINATOR))
 
     def stop_all(self, reason: str) -> None:
         """Ends the run for every node that is there."""
-        for node in self.routes:
-            self.send(node, Stop(reason))
+        self.send_all(self.routes, Stop(reason))
 
     def open(self, arrival: Arrival) -> Envelope | None:
         """The message of a node, checked; who has the right key is told why it is refused."""
@@ -220,8 +224,12 @@ def _welcome(roster: Roster) -> None:
         envelope = roster.open(arrival)
         if envelope is None or not isinstance(envelope.message, Hello):
             continue
-        if roster.missing and not envelope.message.running:
-            roster.send(envelope.sender, Waiting(roster.missing))
+        if envelope.message.running:
+            continue
+        missing = roster.missing
+        if missing:
+            # Not all of many: each of them is told every second.
+            roster.send(envelope.sender, Waiting(missing[:MOST_NAMED]))
 
 
 def common_checkpoints(

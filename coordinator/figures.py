@@ -149,7 +149,11 @@ def as_number(value: Spread | float | None) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class Seconds(Figures):
-    """A run's own, and below them a client's on average, by phase and for a round."""
+    """A run's own, and below them a client's on average, by phase and for a round.
+
+    `cpu` is what the processor spent on a client's rounds, evaluations included, which unlike the
+    others does not grow because a machine is busy with something else.
+    """
 
     total: float
     start: float
@@ -157,6 +161,7 @@ class Seconds(Figures):
     exchange: float
     eval: float
     round: float
+    cpu: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,6 +237,8 @@ class Summary(Figures):
     bytes: Bytes
     memory: float | None
     """Bytes that a node takes on average."""
+    peak: float | None
+    """The most bytes that any node ever had in memory, those that it shares included."""
     grade: str | None
     noise_to_example: float | None
     epsilon: Guarantee | None
@@ -253,7 +260,7 @@ class Summary(Figures):
     def read_parts(cls, content: Mapping[str, Any]) -> dict[str, Any]:
         """From summary.json; raises KeyError, TypeError or AttributeError if it is none."""
         return {
-            **{"node": None, "round": None},
+            **{"node": None, "round": None, "peak": None},
             **super().read_parts(content),
             "accuracy": read(Accuracy, content["accuracy"]),
             "metrics": read_metrics(content),

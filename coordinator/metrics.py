@@ -76,9 +76,16 @@ class Collection:
         rows = [self._row(round) for round in sorted(self.reports)]
         return [row for row in rows if row is not None]
 
+    @property
+    def _fewest(self) -> int:
+        """How many reports any evaluation needs: with less there is nothing to look at."""
+        return min(map(len, self.views.values()), default=0)
+
     def _row(self, round: int) -> Row | None:
         """A round's row, once; None while reports are missing."""
         of_round = self.reports[round]
+        if len(of_round) < len(self.members) and len(of_round) < self._fewest:
+            return None
         if any(row.round == round for row in reversed(self.history)):
             return None
         if not all(report.theta.size for report in of_round.values()):
@@ -238,9 +245,11 @@ def summarise(
             start=start,
             **{phase: phase_mean(totals, phase) for phase in PHASES},
             round=phase_mean(totals, "total") / max(1, last.round),
+            cpu=phase_mean(totals, "cpu"),
         ),
         bytes=Bytes(noise=byte_sum(totals, "noise"), state=byte_sum(totals, "state")),
         memory=mean_of([values.get("memory") for values in latest_values(collection)]),
+        peak=max((peak for of in totals if (peak := of.get("peak")) is not None), default=None),
         grade=protection.grade,
         noise_to_example=protection.noise_to_example,
         epsilon=protection.epsilon,

@@ -9,6 +9,7 @@ import hashlib
 import json
 import secrets
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ class Blueprint:
         """How many clients take part."""
         return self.topology.nodes
 
+    @cached_property
     def fingerprint(self) -> str:
         """One hash over everything that the nodes must agree on."""
         whole = [self.settings.to_dict(), self.run_seed, self.nodes, self.topology.edges]
@@ -58,8 +60,8 @@ class Blueprint:
             settings=self.settings.to_dict(),
             run_seed=self.run_seed,
             view=view.told_to(node).content(),
-            fingerprint=self.fingerprint(),
-            greeting=view.fingerprint(self.fingerprint()),
+            fingerprint=self.fingerprint,
+            greeting=view.fingerprint(self.fingerprint),
             begin=begin,
         )
 

@@ -168,6 +168,7 @@ class Watch:
         elif isinstance(message, Done):
             for name in ("seconds", "bytes"):
                 check_totals(message.values.get(name), name)
+            check_totals({"peak": message.values.get("peak", 0)}, "peak")
             self.listener.done(node, message)
             self.collection.done[node] = message
             self.membership.finished(node, now)
@@ -209,9 +210,9 @@ class Watch:
         if now - self.pulsed < PULSE_EVERY:
             return
         self.pulsed = now
-        for node in self.outstanding & set(self.roster.routes):
-            if self.roster.send(node, Pulse(self.membership.view.epoch)):
-                self.reached[node] = now
+        there = self.outstanding & set(self.roster.routes)
+        for node in self.roster.send_all(there, Pulse(self.membership.view.epoch)):
+            self.reached[node] = now
 
     def _came_back(self) -> None:
         """Who was away itself, in a stopped process, does not know who was gone for how long."""
@@ -226,8 +227,9 @@ class Watch:
         if not self.idle:
             # What they said last may not have been read yet.
             return gone
+        here = socket.gethostname()
         for node in self.outstanding & set(self.reached):
-            near = self.roster.processes[node].host == socket.gethostname()
+            near = self.roster.processes[node].host == here
             limit = UNREACHABLE if near else max(UNREACHABLE, self.timeout)
             if now - self.reached[node] > limit:
                 gone[node] = "is gone: its connection has ended"

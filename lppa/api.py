@@ -6,8 +6,9 @@ where it is needed and not before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,10 @@ from lppa.auditing.assemble import case_of
 from lppa.auditing.document import audit as audited
 from lppa.coordinator.figures import Summary
 from lppa.finished import Run, load
-from lppa.own_code import OwnCode, brought_rule, find, register
+from lppa.own_code import OwnCode, found, is_spec, names_of
 from lppa.protocol.checks import check_ids
 from lppa.protocol.errors import RunFailed, WrongUse
-from lppa.protocol.settings import OWN, RULES, Settings, make_settings
+from lppa.protocol.settings import OWN, Settings, make_settings
 from lppa.running.display import Silent, choose_display
 from lppa.running.facts import look
 from lppa.running.launch import stop_fork_server
@@ -27,6 +28,7 @@ from lppa.running.naming import find_run, new_folder
 from lppa.running.past import read_past
 from lppa.running.prepare import choose_noise, make_blueprint
 from lppa.running.run import run_local
+from lppa.running.scout import Scout
 
 if TYPE_CHECKING:
     from lppa.auditing.findings import AuditDocument
@@ -62,13 +64,15 @@ def run(
     name installed); `listener` hears the run's events; `quiet=False` shows progress as the command
     does. Settings that cannot work raise WrongUse before anything starts.
     """
-    code, told = own_code(problem, rule, settings)
-    folder = new_folder(None if out is None else Path(out), name, told)
-    blueprint = make_blueprint(told, nodes, folder.name)
-    check_ids(attackers, nodes)
-    heard = _heard(told, listener, quiet)
-    call = partial(run_local, blueprint, folder, heard, secure, attackers, tensorboard, code)
-    return _ended(call, folder, code)
+    code = own_code(problem, rule)
+    with scouted(code) as scout:
+        told = name_settings(settings, rule, None if scout is None else scout.names())
+        folder = new_folder(None if out is None else Path(out), name, told)
+        blueprint = make_blueprint(told, nodes, folder.name)
+        check_ids(attackers, nodes)
+        heard = _heard(told, listener, quiet)
+        summary = run_local(blueprint, folder, heard, secure, attackers, tensorboard, scout)
+    return _ended(summary, folder, code)
 
 
 def resume(
@@ -85,22 +89,18 @@ def resume(
     to the bit. A problem or a rule of its own has to be given again.
     """
     past = read_past(find_run(str(run)))
-    settings = past.blueprint.settings
-    own = find(problem, "problem") if isinstance(problem, str) else problem
-    if rule is not None:
-        register(rule)
-    code = None if own is None and rule is None else OwnCode(own, rule)
-    heard = _heard(settings, listener, quiet)
-    call = partial(
-        run_local,
-        past.blueprint,
-        past.folder,
-        heard,
-        attackers=past.attackers,
-        code=code,
-        past=past,
-    )
-    return _ended(call, past.folder, code)
+    code = None if problem is None and rule is None else OwnCode(problem, rule)
+    heard = _heard(past.blueprint.settings, listener, quiet)
+    with scouted(code) as scout:
+        summary = run_local(
+            past.blueprint,
+            past.folder,
+            heard,
+            attackers=past.attackers,
+            scout=scout,
+            past=past,
+        )
+    return _ended(summary, past.folder, code)
 
 
 def _heard(settings: Settings, listener: Listener | None, quiet: bool) -> Listener:
@@ -109,12 +109,20 @@ def _heard(settings: Settings, listener: Listener | None, quiet: bool) -> Listen
     return shown if listener is None else Listeners(shown, listener)
 
 
-def _ended(call: Callable[[], Summary], folder: Path, code: OwnCode | None) -> Run:
-    """A run that has come to its end."""
+@contextmanager
+def scouted(code: OwnCode | None) -> Iterator[Scout | None]:
+    """Who looks at the code of a run, where it brings any; no process is left afterwards."""
+    scout = None if code is None else Scout(code)
     try:
-        summary = call()
+        yield scout
     finally:
+        if scout is not None:
+            scout.close()
         stop_fork_server()
+
+
+def _ended(summary: Summary, folder: Path, code: OwnCode | None) -> Run:
+    """A run that has come to its end."""
     if not summary.ended:
         reason = summary.error or f"the run was {summary.status}"
         raise RunFailed(reason, node=summary.node, round=summary.round)
@@ -136,40 +144,36 @@ def audit(
     victim. `overheard` is the last round whose messages are overheard, the first being 0.
     A problem of one's own is measured first.
     """
-    code, told = own_code(problem, rule, settings)
+    code = own_code(problem, rule)
+    # Here: whoever has a problem in a program of theirs has PyTorch in it too.
+    brought = None if code is None else found(code)
+    told = name_settings(settings, rule, None if brought is None else names_of(brought))
     blueprint = make_blueprint(told, nodes, "audit")
-    if code is not None and code.made is not None:
-        blueprint = choose_noise(blueprint, look(told, nodes, blueprint.run_seed, code.made))
+    if brought is not None and brought.made is not None:
+        blueprint = choose_noise(blueprint, look(told, nodes, blueprint.run_seed, brought.made))
     return audited(case_of(blueprint, overheard))
 
 
-def own_code(
-    problem: Brought | str | None, rule: str | type, settings: dict[str, Any]
-) -> tuple[OwnCode | None, Settings]:
-    """What a run brings itself, and its settings with the names of that in them."""
-    own: Brought | None = find(problem, "problem") if isinstance(problem, str) else problem
-    brought = rule if isinstance(rule, type) else brought_rule(rule)
-    named = dict(settings)
-    if brought is not None:
-        named["rule"] = register(brought)
-    elif isinstance(rule, str) and rule not in RULES and not rule.startswith(OWN):
-        brought, named["rule"] = registered(rule)
-    else:
-        named["rule"] = rule
-    if own is not None and ("dataset" in settings or "model" in settings):
+def own_code(problem: Brought | str | None, rule: str | type) -> OwnCode | None:
+    """What a run brings itself; None where all is ours."""
+    brought = rule if isinstance(rule, type) or is_spec(rule) else registered(rule)
+    return None if problem is None and brought is None else OwnCode(problem, brought)
+
+
+def name_settings(
+    settings: Mapping[str, Any], rule: str | type, names: Mapping[str, str] | None
+) -> Settings:
+    """The settings of a run with the names of what it brings itself in them."""
+    if "dataset" in (names or {}) and ("dataset" in settings or "model" in settings):
         raise WrongUse("a problem brings its own data and network: leave dataset and model out")
-    code = None if own is None and brought is None else OwnCode(own, brought)
-    if code is not None and code.made is not None:
-        named |= {"dataset": OWN + code.made.name, "model": "own"}
-    return code, make_settings(named)
+    named = {} if isinstance(rule, type) else {"rule": rule}
+    return make_settings({**settings, **named, **(names or {})})
 
 
-def registered(name: str) -> tuple[type | None, str]:
+def registered(name: str) -> type | None:
     """A rule that `@lppa.rule` made known in this process, by its short name."""
-    from lppa.node.rules import RULES as KNOWN
-
-    if OWN + name not in KNOWN:
-        # Refused like any other wrong name.
-        return None, name
-    update = KNOWN[OWN + name].update
-    return (update if isinstance(update, type) else None), OWN + name
+    # Not imported: a process that has not done so has registered nothing.
+    rules = sys.modules.get("lppa.node.rules")
+    known = {} if rules is None else rules.RULES
+    update = known[OWN + name].update if OWN + name in known else None
+    return update if isinstance(update, type) else None

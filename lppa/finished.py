@@ -63,7 +63,7 @@ class Run:
     """A run that has ended; `problem` is what it learned, where that was not one of ours."""
 
     folder: Path
-    problem: Brought | None = None
+    problem: Brought | str | None = None
 
     @cached_property
     def summary(self) -> Summary:
@@ -180,7 +180,7 @@ class Run:
         return f"<Run {self.folder}: {what}, {said.status}, {figure}, {said.grade}>"
 
 
-def load(folder: str | Path, problem: Brought | None = None) -> Run:
+def load(folder: str | Path, problem: Brought | str | None = None) -> Run:
     """A run from its directory, its name below runs/, or "latest".
 
     `problem` is what it learned, where that was not one of ours.

@@ -24,7 +24,7 @@ from lppa.running.rundir import ABOUT
 from lppa.shell import FC, Command
 
 if TYPE_CHECKING:
-    from lppa.own_code import OwnCode
+    from lppa.running.scout import Scout
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -127,7 +127,7 @@ def settings_options(command: Command, only: Sequence[str] = ()) -> Command:
 
     def called(*args: Any, preset: str | None, config: Path | None, **options: Any) -> Any:
         given = {f.name: options.pop(f.name) for f in chosen}
-        bring_code(given, options.get("problem"))
+        bring_code(given, options)
         layers = [PRESETS[preset] if preset else {}, read_config(config) if config else {}, given]
         return command(*args, settings=absolute_paths(make_settings(*layers)), **options)
 
@@ -156,31 +156,40 @@ problem_option = click.option(
 )
 
 
-def bring_code(given: dict[str, Any], problem: str | None) -> None:
-    """Loads what --problem and --rule FILE.py:NAME name, and puts their names into the settings.
+def bring_code(given: dict[str, Any], options: Mapping[str, Any]) -> None:
+    """Finds what --problem and --rule FILE.py:NAME name, and puts their names into the settings.
 
-    The command finds the code itself by `brought_code`.
+    A process beside this one loads it; `brought_code` gives the command that one.
     """
-    rule = given.get("rule")
+    problem, rule = options.get("problem"), given.get("rule")
     if problem is None and (rule is None or ":" not in rule):
         return
-    # Imported late: PyTorch takes seconds, and most commands bring no code.
-    from lppa.api import own_code
+    # Imported late: most commands bring no code.
+    from lppa.api import name_settings, own_code, scouted
 
+    context = click.get_current_context()
+    scout = context.with_resource(scouted(own_code(problem, rule or Settings().rule)))
+    if scout is None:
+        return
     told = {name: given[name] for name in ("dataset", "model") if given.get(name) is not None}
-    code, named = own_code(problem, rule or Settings().rule, told)
-    click.get_current_context().meta["code"] = code
+    named = name_settings(told, rule or Settings().rule, scout.names())
     given |= {name: getattr(named, name) for name in ("rule", "dataset", "model")}
+    if "problem" in options:
+        context.meta["scout"] = scout
+    else:
+        # This command runs no nodes here: it wanted to know the names.
+        scout.close()
 
 
-def brought_code(settings: Settings) -> OwnCode | None:
-    """What the command was told to bring; a run that needs more than that is refused."""
-    code: OwnCode | None = click.get_current_context().meta.get("code")
+def brought_code(settings: Settings) -> Scout | None:
+    """Who has what the command was told to bring; a run that needs more than that is refused."""
+    scout: Scout | None = click.get_current_context().meta.get("scout")
+    code = None if scout is None else scout.code
     if settings.dataset.startswith(OWN) and (code is None or code.problem is None):
         raise WrongUse(f"{settings.dataset} is a problem of your own: --problem FILE.py:NAME")
     if settings.rule.startswith(OWN) and (code is None or code.rule is None):
         raise WrongUse(f"{settings.rule} is a rule of your own: --rule FILE.py:NAME")
-    return code
+    return scout
 
 
 def chosen_nodes(given: int | None) -> int:

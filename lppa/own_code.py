@@ -11,6 +11,7 @@ import importlib.util
 import pickle
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -29,12 +30,15 @@ if TYPE_CHECKING:
     Brought = Problem | Callable[[], Problem]
 
 
+@dataclass
 class OwnCode:
-    """What a run brings: a problem, or a function that makes one, and a class of rule."""
+    """What a run brings: a problem, or a function that makes one, and a class of rule.
 
-    def __init__(self, problem: Brought | None = None, rule: type | None = None) -> None:
-        self.problem = problem
-        self.rule = rule
+    Either may be the name of where it is, as FILE.py:NAME: then nothing of it is loaded yet.
+    """
+
+    problem: Brought | str | None = None
+    rule: type | str | None = None
 
     @cached_property
     def made(self) -> Problem | None:
@@ -55,17 +59,44 @@ class OwnCode:
 
 
 def unpack(packed: bytes) -> OwnCode:
-    """What `pack` made; the rule is known in this process from here on."""
-    code: OwnCode = pickle.loads(packed)
-    if code.rule is not None:
-        register(code.rule)
-    return code
+    """What `pack` made, found where it was named; the rule is known in this process from here."""
+    return found(pickle.loads(packed))
+
+
+def found(code: OwnCode) -> OwnCode:
+    """The same with what it names; the rule is known in this process from here on."""
+    problem, rule = code.problem, code.rule
+    if isinstance(problem, str):
+        # Found even if it is never made: what is not there is told now.
+        problem = find(problem, "problem")
+    if isinstance(rule, str):
+        spec, rule = rule, find(rule, "--rule")
+        if not isinstance(rule, type):
+            raise WrongUse(f"--rule {spec} names no class")
+    if rule is not None:
+        register(rule)
+    return OwnCode(problem, rule)
+
+
+def names_of(code: OwnCode) -> dict[str, str]:
+    """What settings call the code of a run, which must have been found."""
+    names = {}
+    if isinstance(code.rule, type):
+        names["rule"] = register(code.rule)
+    if code.made is not None:
+        names |= {"dataset": OWN + code.made.name, "model": "own"}
+    return names
 
 
 def make_problem(given: object) -> Problem:
-    """A problem as it was given, or as the function that was given makes it."""
+    """A problem as it was given, or as the function that was given makes it.
+
+    A text says where to find either.
+    """
     from lppa.models.problem import Problem
 
+    if isinstance(given, str):
+        given = find(given, "problem")
     made: Any = given
     if not isinstance(given, Problem) and callable(given):
         try:
@@ -100,14 +131,9 @@ def find(spec: str, what: str) -> Any:
     return getattr(module, name)
 
 
-def brought_rule(spec: str) -> type | None:
-    """The class behind --rule FILE.py:NAME; None where it names one of ours."""
-    if spec in RULES or spec.startswith(OWN) or ":" not in spec:
-        return None
-    found = find(spec, "--rule")
-    if not isinstance(found, type):
-        raise WrongUse(f"--rule {spec} names no class")
-    return found
+def is_spec(rule: str) -> bool:
+    """Whether a rule is given as FILE.py:NAME, rather than as the name of one."""
+    return ":" in rule and rule not in RULES and not rule.startswith(OWN)
 
 
 def _from_file(path: Path, what: str) -> ModuleType:

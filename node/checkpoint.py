@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import torch
 from lppa.node.state import ClientState, NoiseSecrets
 from lppa.protocol.codec import DTYPES
 from lppa.protocol.errors import RunFailed
-from lppa.protocol.files import write_atomically
+from lppa.protocol.files import writing
 
 MAGIC = b"lppa checkpoint 1\n"
 DIGEST = hashlib.sha256().digest_size
@@ -64,9 +64,11 @@ def how_many(nodes: int, every: int) -> int:
 
 def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
     """Writes a checkpoint down, readable by this user alone, and forgets the oldest."""
-    raw = to_bytes(checkpoint)
+    path = path_of(folder, checkpoint.state)
     try:
-        write_atomically(path_of(folder, checkpoint.state), raw, private=True, durably=True)
+        with writing(path, private=True, durably=True) as file:
+            for part in parts_of(checkpoint):
+                file.write(part)
     except OSError as error:
         raise RunFailed(
             f"the checkpoint of round {checkpoint.state.t} cannot be written to {folder}: "
@@ -106,7 +108,12 @@ def _files(folder: Path) -> list[Path]:
 
 
 def to_bytes(checkpoint: Checkpoint) -> bytes:
-    """A header, the vectors as they are in memory, and a hash over both."""
+    """What stands in the file."""
+    return b"".join(parts_of(checkpoint))
+
+
+def parts_of(checkpoint: Checkpoint) -> Iterator[bytes | memoryview]:
+    """A header, the vectors as they are in memory, uncopied, and a hash over both."""
     state = checkpoint.state
     arrays = {name: vector.cpu().numpy() for name, vector in state.vectors.items()}
     header = msgpack.packb(
@@ -124,11 +131,14 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
         }
     )
     whole = hashlib.sha256()
-    parts = [MAGIC, len(header).to_bytes(4, "little"), header]
-    parts += [np.ascontiguousarray(array).tobytes() for array in arrays.values()]
+    parts: list[bytes | memoryview] = [MAGIC, len(header).to_bytes(4, "little"), header]
+    parts += [
+        np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays.values()
+    ]
     for part in parts:
         whole.update(part)
-    return b"".join([*parts, whole.digest()])
+        yield part
+    yield whole.digest()
 
 
 def from_bytes(raw: bytes) -> Checkpoint:

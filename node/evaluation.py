@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from lppa.node.learner import Learner
-from lppa.node.memory import proportional_bytes
+from lppa.node.memory import give_back, proportional_bytes
 from lppa.node.neighbours import Neighbours
 from lppa.node.noise import Injection
 from lppa.node.sketch import Sketch
@@ -58,6 +58,7 @@ class Evaluation:
         values["seconds"] = self.clock.split()
         values["bytes"] = {"noise": 0, "state": 0, **self.links.sent}
         values["dropped"] = dict(self.links.dropped)
+        give_back()
         values["memory"] = proportional_bytes()
         values |= self.scrutiny.about()
         return Metrics(now.t, values, theta, told, now.epoch)

@@ -176,14 +176,19 @@ class DataLearner:
         module.eval()
         try:
             few = self.batches(step)[:EXAMPLES, None]
-            sizes = [self._gradient(theta, row)[:learned] for row in few]
+            # One at a time: each is as large as the model.
+            return max(rms_of(self._gradient(theta, row)[:learned]) for row in few)
         finally:
             module.train(training)
-        return max(float(g.double().square().mean().sqrt()) for g in sizes)
 
     def weights(self, theta: Tensor) -> dict[str, Tensor]:
         """θ as the network's state dict."""
         return self.model.state_dict(theta)
+
+
+def rms_of(vector: Tensor) -> float:
+    """The root mean square, in float64 whatever the vector is in."""
+    return float(vector.to(torch.float64, copy=True).square_().mean().sqrt())
 
 
 class QuadraticLearner:

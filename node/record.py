@@ -6,7 +6,6 @@ here.
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 from pathlib import Path
@@ -23,7 +22,7 @@ from lppa.protocol.files import (
     keep_lines,
     make_private,
     open_privately,
-    write_atomically,
+    writing,
 )
 
 
@@ -67,9 +66,9 @@ class Record:
 
     def tensors(self, name: str, tensors: dict[str, Tensor]) -> None:
         """A file that `torch.load(..., weights_only=True)` reads."""
-        buffer = io.BytesIO()
-        torch.save({key: tensor.cpu() for key, tensor in tensors.items()}, buffer)
-        write_atomically(self.folder / name, buffer.getvalue(), private=True)
+        # Not by way of memory: a state has three vectors of the model's size.
+        with writing(self.folder / name, private=True) as file:
+            torch.save({key: tensor.cpu() for key, tensor in tensors.items()}, file)
 
     def close(self) -> None:
         """Lets go of the files."""

@@ -27,8 +27,9 @@ class Sketch:
 
     def __call__(self, vector: Tensor) -> np.ndarray:
         """The sketch in float64: linear in the vector, its length right on average."""
-        signed = vector.detach().to("cpu", torch.float64) * self.signs
-        rows = -(-len(signed) // BUCKETS)
+        # The only copy: the vector may be large.
+        rows = -(-len(vector) // BUCKETS)
         padded = torch.zeros(rows * BUCKETS, dtype=torch.float64)
-        padded[: len(signed)] = signed
+        padded[: len(vector)] = vector.detach()
+        padded[: len(vector)] *= self.signs
         return padded.view(rows, BUCKETS).sum(0).numpy()

@@ -16,6 +16,7 @@ class Stopwatch:
     def __init__(self, before: Mapping[str, float] | None = None) -> None:
         self.seconds = dict(before or {})
         self.started = time.perf_counter() - self.seconds.pop("total", 0.0)
+        self.idle = time.process_time() - self.seconds.pop("cpu", 0.0)
         self.seconds.pop("compute", None)
 
     def __call__(self, phase: str) -> Phase:
@@ -29,7 +30,12 @@ class Stopwatch:
     def split(self) -> dict[str, float]:
         """Seconds by phase; what is in no phase is computing."""
         total = self.total()
-        return {**self.seconds, "compute": total - sum(self.seconds.values()), "total": total}
+        compute = total - sum(self.seconds.values())
+        return {**self.seconds, "compute": compute, "total": total, "cpu": self.cpu()}
+
+    def cpu(self) -> float:
+        """Seconds that the processor spent on this process, all its threads together."""
+        return time.process_time() - self.idle
 
 
 class Phase:

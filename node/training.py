@@ -28,6 +28,7 @@ from lppa.node.checkpoint import (
 from lppa.node.evaluation import Evaluation
 from lppa.node.expansion import Expander
 from lppa.node.learner import DataLearner, Learner
+from lppa.node.memory import peak_bytes
 from lppa.node.neighbours import Neighbours
 from lppa.node.noise import Injection, NoiseSource, make_noise, own
 from lppa.node.record import Record
@@ -164,7 +165,7 @@ class Training:
         assert final is not None, "a run has at least one round"
         record.tensors("model.pt", self.task.learner.weights(final.theta))
         record.tensors("state.pt", dict(final.vectors))
-        values = {"seconds": self.clock.split(), "bytes": dict(self.sent)}
+        values = {"seconds": self.clock.split(), "bytes": dict(self.sent), "peak": peak_bytes()}
         self.task.report(Done(final.t, values))
         log.info("done after round %d", final.t)
 

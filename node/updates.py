@@ -63,9 +63,11 @@ class GradientTracking:
     def combine(self, own: Vectors, mixed: Vectors, t: int, local: Local) -> Vectors:
         """θ' = mix(θ) − Kλ·γ;  γ' = mix(γ) + ḡ' − ḡ."""
         direction = mixed["gamma"] if local.adapt_first else own["gamma"]
-        theta = mixed["theta"] - local.step(t) * direction
+        # In the memory of its own first term: each of these is as large as the model.
+        step = local.step(t) * direction
+        theta = torch.sub(mixed["theta"], step, out=step)
         g = local.gradient(theta, mixed["gamma"] - own["g"], t + 1)
-        gamma = mixed["gamma"] + g - own["g"]
+        gamma = (mixed["gamma"] + g).sub_(own["g"])
         return {"theta": theta, "gamma": gamma, "g": g}
 
 

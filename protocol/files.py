@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,12 +20,19 @@ def write_atomically(
     path: Path, content: str | bytes, private: bool = False, durably: bool = False
 ) -> None:
     """Writes a file so that it is there whole or not at all; `durably` also after a power cut."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     raw = content.encode() if isinstance(content, str) else content
+    with writing(path, private, durably) as file:
+        file.write(raw)
+
+
+@contextmanager
+def writing(path: Path, private: bool = False, durably: bool = False) -> Iterator[IO[bytes]]:
+    """A file to write to piece by piece, which has its name when all of it is there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(raw)
+            yield file
             if durably:
                 file.flush()
                 os.fsync(file.fileno())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from lppa.protocol.codec import COORDINATOR
 
+MOST_NAMED = 12
+
 
 def describe(process: int) -> str:
     """A process by name, for people."""
@@ -11,6 +13,10 @@ def describe(process: int) -> str:
 
 
 def name_all(nodes: set[int]) -> str:
-    """Nodes in words: `node 3`, or `nodes 1, 3`."""
-    listed = ", ".join(map(str, sorted(nodes)))
-    return f"node {listed}" if len(nodes) == 1 else f"nodes {listed}"
+    """Nodes in words: `node 3`, `nodes 1, 3`, or the first of many and how many more."""
+    ids = sorted(nodes)
+    shown = ids if len(ids) <= MOST_NAMED else ids[: MOST_NAMED - 1]
+    listed = ", ".join(map(str, shown))
+    if len(shown) < len(ids):
+        listed += f" and {len(ids) - len(shown)} more"
+    return f"node {listed}" if len(ids) == 1 else f"nodes {listed}"

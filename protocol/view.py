@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from lppa.protocol.errors import RunFailed
@@ -60,8 +61,16 @@ class View:
 
     def fingerprint(self, plan: str) -> str:
         """One hash over the whole view and the plan that it belongs to; neighbours compare it."""
-        told = {**self.content(), "endpoints": []}
-        return hashlib.sha256(json.dumps([plan, told], sort_keys=True).encode()).hexdigest()
+        if plan not in self._hashes:
+            told = {**self.content(), "endpoints": []}
+            text = json.dumps([plan, told], sort_keys=True)
+            self._hashes[plan] = hashlib.sha256(text.encode()).hexdigest()
+        return self._hashes[plan]
+
+    @cached_property
+    def _hashes(self) -> dict[str, str]:
+        # By plan: every member is sent the same one, and it is over all of them.
+        return {}
 
     def content(self) -> dict[str, Any]:
         """The view as plain values, for a message."""

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
 from lppa.models.leakage import Terms, deviations, view
 from lppa.models.schedule import Schedule, gradient_name, noise_in_every_round
 
@@ -126,7 +128,7 @@ def unseen_noise(schedule: Schedule, attackers: Sequence[int], victim: int) -> f
     draws = schedule.self_noise**2
     if schedule.edge_noise:
         for linked in (schedule.W[victim] > 0, schedule.W[:, victim] > 0):
-            draws += sum(linked) - 1 - sum(linked[a] for a in attackers)
+            draws += np.count_nonzero(linked) - 1 - sum(linked[a] for a in attackers)
     return DRAW * math.sqrt(draws) / schedule.update.weight(schedule.step(0))
 
 

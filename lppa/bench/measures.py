@@ -14,47 +14,19 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from lppa.bench.growth import MANY, growth, growth_parameters
+from lppa.bench.launcher import launcher
 from lppa.coordinator.bootstrap import Roster
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import RunFailed
-from lppa.protocol.settings import make_settings
 from lppa.protocol.sockets import Wire
 from lppa.protocol.wire import wait_for_any
-from lppa.running.display import Silent
 from lppa.running.launch import Given, LocalNodes, fork, fork_context, stop_fork_server
-from lppa.running.prepare import make_blueprint
 from lppa.running.private import private_folder
-from lppa.running.run import local_book, run_local
+from lppa.running.run import local_book
 
 PARAMETERS = 1_000_000
 TIMEOUT = 600.0
-# All that a round's time and memory depend on is named: new defaults must not change the measure.
-GROWTH = {
-    "dataset": "digits",
-    "model": "cnn",
-    "partition": "iid",
-    "momentum": 0.0,
-    "weight_decay": 0.0,
-    "normalize": True,
-    "batch": 32,
-    "batches": "next",
-    "local_steps": 1,
-    "rule": "lppa",
-    "lr": 0.05,
-    "mixing": "adapt-then-combine",
-    "init": "common",
-    "finish": 0,
-    "noise": "laplace",
-    "beta": 0.025,
-    "noise_every": 0,
-    "noise_exchange": "tensor",
-    "topology": "random-regular:4",
-    "weights": "uniform",
-    "dtype": "float32",
-    "eval_samples": 0,
-    "timeout": TIMEOUT,
-    "seed": 1,
-}
 
 
 def exchange(
@@ -271,32 +243,6 @@ def launch_once(nodes: int) -> float:
             wire.close(0.0)
 
 
-def growth(sizes: tuple[int, ...] = (8, 16, 32, 64, 128, 256), rounds: int = 10) -> dict[str, Any]:
-    """Seconds per round and memory per node as the number of nodes grows, on a degree-4 graph."""
-    rows: list[dict[str, Any]] = []
-    for nodes in sizes:
-        with private_folder() as folder:
-            settings = make_settings({**GROWTH, "rounds": rounds, "eval_every": rounds})
-            summary = run_local(make_blueprint(settings, nodes, "growth"), folder / "run", Silent())
-            if summary.status == "interrupted":
-                raise KeyboardInterrupt
-            if not summary.ended:
-                raise RunFailed(f"growth with {nodes} nodes: {summary.error}")
-            rows.append(
-                {
-                    "nodes": nodes,
-                    "round_s": summary.seconds.round,
-                    "memory_mb": summary.memory / 1e6 if summary.memory else None,
-                }
-            )
-    first, last = rows[0], rows[-1]
-    return {
-        "goal": "about 1 (linear in N), at most 40 MB a node",
-        "ratio": (last["round_s"] / last["nodes"]) / (first["round_s"] / first["nodes"]),
-        "sizes": rows,
-    }
-
-
 def expansion() -> dict[str, Any]:
     """Noise from seeds, draws a second on one core ÷ the bare generator's words a second."""
     from lppa.bench.rounds import expansion_speed
@@ -343,7 +289,13 @@ MEASURES: dict[str, Callable[[], dict[str, Any]]] = {
     "start-5": lambda: start(5),
     "start-50": lambda: start(50),
     "attack": attack,
+    "launcher": launcher,
     "growth": growth,
+}
+# Too long, or too large, to be measured unless somebody asks for them.
+ASKED: dict[str, Callable[[], dict[str, Any]]] = {
+    "growth-1000": lambda: growth(MANY, rounds=5),
+    "growth-parameters": growth_parameters,
 }
 
 

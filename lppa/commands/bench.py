@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from lppa.bench.measures import MEASURES
+from lppa.bench.measures import ASKED, MEASURES
 from lppa.options import json_option, out_option
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.files import write_atomically
@@ -20,7 +20,9 @@ log = logging.getLogger("lppa.bench")
 
 
 @click.command(epilog="Example: lppa bench --only exchange,overhead --out bench.json")
-@click.option("--only", help=f"Some of the measures, comma-separated: {', '.join(MEASURES)}.")
+@click.option(
+    "--only", help=f"Some of the measures, comma-separated: {', '.join([*MEASURES, *ASKED])}."
+)
 @out_option("Write the results as JSON.", kind="file")
 @json_option("Print the results as JSON.")
 @verbosity
@@ -33,20 +35,23 @@ def bench(only: str | None, out: Path | None, as_json: bool) -> None:
     round against the same work without communication. expansion: noise from seeds against the
     generator alone. seeded: a round with fresh seeded noise against one without noise;
     seeded-mlp-full and -ring: the same for an MLP on small batches. gradient: a client's gradient
-    against plain PyTorch's. lossless:
-    acknowledgements, checkpoints and heartbeats against a round without. start-N: launching N nodes
-    against one import of PyTorch. attack: our DLG against the same written plainly. growth: seconds
-    per round and node for 8 to 256 nodes.
+    against plain PyTorch's. lossless: acknowledgements, checkpoints and heartbeats against a round
+    without. start-N: launching N nodes against one import of PyTorch. attack: our DLG against the
+    same written plainly. launcher: memory of the process that launches a run against one that
+    imports PyTorch. growth: the processor's time per node and round for 8 to 256 nodes. Only where
+    they are named: growth-1000, for 8 to 1,000 nodes, and growth-parameters, copies of a model in
+    memory for 10^5 to 10^8 parameters.
     """
     names = list(MEASURES) if only is None else [name.strip() for name in only.split(",")]
-    unknown = [name for name in names if name not in MEASURES]
+    known = {**MEASURES, **ASKED}
+    unknown = [name for name in names if name not in known]
     if unknown:
-        raise WrongUse(f"unknown measure {unknown[0]!r}; known: {', '.join(MEASURES)}")
+        raise WrongUse(f"unknown measure {unknown[0]!r}; known: {', '.join(known)}")
     results = {}
     try:
         for name in names:
             log.info("measuring %s", name)
-            results[name] = MEASURES[name]()
+            results[name] = known[name]()
     finally:
         stop_fork_server()
     if out:
@@ -69,6 +74,10 @@ def print_table(results: dict[str, Any]) -> None:
         rest = {k: v for k, v in result.items() if k not in ("ratio", "goal", "sizes")}
         figures = ", ".join(f"{key} {value:.4g}" for key, value in rest.items())
         for row in result.get("sizes", ()):
-            figures += ", ".join(f"{key} {value:.4g}" for key, value in row.items() if value) + "\n"
+            figures += "\n" + ", ".join(
+                f"{key} {value:,}" if isinstance(value, int) else f"{key} {value:.4g}"
+                for key, value in row.items()
+                if value is not None
+            )
         table.add_row(name, f"{result['ratio']:.2f}", result["goal"], figures.strip())
     Console().print(table)

@@ -31,7 +31,7 @@ from lppa.protocol.settings import Settings
 from lppa.running.chaos import parse_chaos
 from lppa.running.display import choose_display, print_results
 from lppa.running.launch import stop_fork_server, warm_up
-from lppa.running.limits import check_open_files, check_temporary_folder
+from lppa.running.limits import check_machine
 from lppa.running.naming import find_run, new_folder
 from lppa.running.past import read_past
 from lppa.running.prepare import make_blueprint
@@ -86,7 +86,7 @@ def run(
     """Run an experiment with every client as a process of its own on this machine."""
     past = read_past(find_run(resume)) if resume is not None else None
     if past is None:
-        code = brought_code(settings)
+        scout = brought_code(settings)
         folder = new_folder(out, name, settings)
         nodes = chosen_nodes(nodes)
         blueprint = make_blueprint(settings, nodes, folder.name)
@@ -94,10 +94,9 @@ def run(
     else:
         refuse_others("resume")
         folder, blueprint, attackers = past.folder, past.blueprint, past.attackers
-        code, settings = brought_code(blueprint.settings), blueprint.settings
+        scout, settings = brought_code(blueprint.settings), blueprint.settings
     trouble = parse_chaos(chaos, blueprint.nodes)
-    check_temporary_folder()
-    check_open_files(blueprint.nodes, secure)
+    check_machine(blueprint.nodes, secure)
     warm_up()
     try:
         summary = run_local(
@@ -107,7 +106,7 @@ def run(
             secure,
             attackers,
             tensorboard,
-            code,
+            scout,
             trouble,
             past,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from lppa.coordinator.figures import Row, Spread, Summary
@@ -11,6 +12,8 @@ from lppa.running.listener import Listener
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+WAITING_EVERY = 1.0  # seconds
 
 
 class Silent(Listener):
@@ -37,11 +40,13 @@ class Lines(Warnings):
     def __init__(self, rounds: int) -> None:
         super().__init__(rounds)
         self.missing: tuple[int, ...] = ()
+        self.told = 0.0
         self.alive = 0
 
     def waiting(self, missing: tuple[int, ...]) -> None:
-        if missing != self.missing:
-            self.missing = missing
+        # Of a thousand that come one by one not every one is news.
+        if missing != self.missing and time.monotonic() - self.told > WAITING_EVERY:
+            self.missing, self.told = missing, time.monotonic()
             self.say(f"waiting for {name_all(set(missing))}")
 
     def row(self, row: Row) -> None:

@@ -50,6 +50,15 @@ class Facts:
         return {"classes": self.classes, "labels": [list(some) for some in counts], **names}
 
 
+def is_at_hand(settings: Settings) -> bool:
+    """Whether `look` takes neither PyTorch nor memory: all is known, and lies prepared on disk."""
+    from lppa.node import datasets
+
+    if settings.dataset in QUADRATICS:
+        return True
+    return is_known(settings) and datasets.is_prepared(settings)
+
+
 def look(settings: Settings, nodes: int, seed: int, problem: Problem | None = None) -> Facts | None:
     """Finds and splits the data once before any node is started; None where there is no data."""
     if settings.dataset in QUADRATICS:

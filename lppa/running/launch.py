@@ -10,6 +10,7 @@ import logging
 import math
 import multiprocessing
 import os
+import selectors
 import signal
 import sys
 import threading
@@ -27,6 +28,7 @@ from lppa.protocol.errors import LppaError
 from lppa.protocol.files import make_private, open_privately
 from lppa.running.chaos import Chaos, trouble_of
 from lppa.running.launcher import GRACE
+from lppa.running.limits import allow_files
 from lppa.running.signals import postponed
 
 # This module first: a child finds in it what it is to do. The last one closes what is shared.
@@ -35,6 +37,7 @@ PRELOAD = ["lppa.running.launch", "lppa.own_code", "lppa.node.preload"]
 
 def warm_up() -> None:
     """Starts the fork server; returns at once, while PyTorch is still being imported there."""
+    allow_files()
     fork_context().set_forkserver_preload(PRELOAD)
     # Until it has set up its own handling, a Ctrl-C would end it with a traceback. The tracker goes
     # first: starting it, which the fork server would do, clears the mask.
@@ -108,20 +111,27 @@ class LocalNodes:
         self.folder = given.folder
         self.calls = [(book, node, secret, given) for node, secret in enumerate(secrets)]
         self.processes: list[BaseProcess] = []
+        self.running = selectors.DefaultSelector()
+        self.dead: dict[int, str] = {}
 
     def start(self) -> None:
         """Starts all; whoever calls this calls `end` too, also after an interruption."""
         warm_up()
-        for call in self.calls:
+        for node, call in enumerate(self.calls):
             fork(node_process, call, self.processes)
+            self.running.register(self.processes[node].sentinel, selectors.EVENT_READ, node)
 
     def deaths(self) -> dict[int, str]:
-        """Processes that have ended badly, and how."""
-        return {
-            node: describe_exit(process.exitcode) + self._last_words(node)
-            for node, process in enumerate(self.processes)
-            if process.exitcode not in (None, 0)
-        }
+        """Processes that have ended badly, and how; asked often, and there may be a thousand."""
+        for key, _ in self.running.select(0):
+            node: int = key.data
+            code = self.processes[node].exitcode
+            if code is None:
+                continue
+            self.running.unregister(key.fileobj)
+            if code:
+                self.dead[node] = describe_exit(code) + self._last_words(node)
+        return dict(self.dead)
 
     def _last_words(self, node: int) -> str:
         """What a process said before it ended, from its output file."""
@@ -146,6 +156,7 @@ class LocalNodes:
             if output.exists() and output.stat().st_size == 0:
                 output.unlink()
         self.processes = []
+        self.running.close()
 
     def _wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -154,17 +165,18 @@ class LocalNodes:
             process.join(left if math.isfinite(left) else None)
 
 
-def end_with_the_run() -> None:
+def end_with_the_run(last_words: str = "") -> None:
     """Ends this process when the one that started it is gone: nobody else would.
 
     At once, wherever it is: it goes on from its checkpoints, as after any other end.
     """
     run = multiprocessing.parent_process()
-    assert run is not None, "a node is started by another process"
+    assert run is not None, "this process is started by another one"
 
     def watch() -> None:
         run.join()
-        print("the run that this node belongs to was killed", file=sys.stderr, flush=True)
+        if last_words:
+            print(last_words, file=sys.stderr, flush=True)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True, name="the run").start()
@@ -193,7 +205,7 @@ def node_process(book: AddressBook, node: int, secret: str | None, given: Given)
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     logging.getLogger("lppa").setLevel(logging.INFO)
-    end_with_the_run()
+    end_with_the_run("the run that this node belongs to was killed")
     # Imported late: only the child is a node.
     from lppa.node.blame import blame
     from lppa.node.client import Means, run_node

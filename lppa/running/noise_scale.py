@@ -7,6 +7,7 @@ is hidden from whom exactly, the audit says.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ WANTED = 40.0  # noise over an example's share of the gradient: twice what count
 BEARABLE = 0.1
 BEARABLE_ONCE = 3.0
 PLAIN = 0.025  # the paper's β, where there is no example to hide
+LARGE = 64  # nodes of a graph above which full matrices are too slow
 LONGEST = 2000  # rounds after which no noise is followed further
 
 
@@ -109,16 +111,45 @@ def disagreement(topology: Topology, W: np.ndarray, settings: Settings, steps: i
     draws = np.zeros((topology.nodes, len(topology.edges)))
     for k, (sender, receiver) in enumerate(topology.edges):
         draws[sender, k], draws[receiver, k] = 1.0, -1.0
-    moved = W @ draws if settings.mixing == "adapt-then-combine" else draws
     total = worst = 0.0
-    for k in range(1, LONGEST):
-        size = (1 if in_theta else k**2) * float((moved**2).sum())
+    left = left_of(draws, W, first=1 if settings.mixing == "adapt-then-combine" else 0)
+    for k, square in zip(range(1, LONGEST), left, strict=False):
+        size = (1 if in_theta else k**2) * square
         total, worst = total + size, max(worst, size)
         if size <= 1e-6 * total:
             break
-        moved = W @ moved
     spread = total / settings.noise_every if settings.noise_every else worst
     return (1.0 if in_theta else steps * settings.lr) * math.sqrt(2.0 * spread / topology.nodes)
+
+
+def left_of(draws: np.ndarray, W: np.ndarray, first: int) -> Iterator[float]:
+    """‖W^k draws‖² from k = `first` on, without end.
+
+    On large graphs not by multiplying full matrices: a symmetric W is taken apart once, and of any
+    other one only the entries that are there are multiplied.
+    """
+    if len(W) <= LARGE:
+        moved = W @ draws if first else draws
+        while True:
+            yield float((moved**2).sum())
+            moved = W @ moved
+    if np.allclose(W, W.T, rtol=0.0, atol=1e-9):
+        values, vectors = np.linalg.eigh((W + W.T) / 2)
+        squares = ((vectors.T @ draws) ** 2).sum(axis=1)
+        # What all have in common moves nobody apart: draws sum to zero.
+        squares[squares < 1e-12 * squares.sum()] = 0.0
+        values[np.abs(values) < 1e-12] = 0.0
+        squares *= values ** (2 * first)
+        while True:
+            yield float(squares.sum())
+            squares = squares * values**2
+    from scipy.sparse import csr_array
+
+    sparse = csr_array(W)
+    moved = sparse @ draws if first else draws
+    while True:
+        yield float((moved**2).sum())
+        moved = sparse @ moved
 
 
 def local_steps(settings: Settings, nodes: int, network: Network | None = None) -> int:

@@ -18,7 +18,6 @@ from lppa.coordinator.metrics import Collection, summarise
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.views import first_view, make_view, part_of
 from lppa.coordinator.watch import Watch
-from lppa.own_code import OwnCode
 from lppa.protocol.book import NO_KEY, AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import RunFailed
@@ -28,15 +27,16 @@ from lppa.protocol.transports import open_wire
 from lppa.protocol.view import View
 from lppa.protocol.wire import FAREWELL
 from lppa.running.chaos import Chaos
-from lppa.running.facts import Facts, look
+from lppa.running.facts import Facts, is_at_hand, look
 from lppa.running.launch import Given, LocalNodes, warm_up
 from lppa.running.launcher import GRACE, Launcher
-from lppa.running.limits import check_open_files, check_temporary_folder
+from lppa.running.limits import check_machine, enough_time
 from lppa.running.listener import Listener
 from lppa.running.past import Past, forget_checkpoints, kept_collection
 from lppa.running.prepare import choose_noise
 from lppa.running.private import private_folder
 from lppa.running.records import Records
+from lppa.running.scout import Scout
 from lppa.running.signals import uninterrupted
 
 
@@ -136,7 +136,7 @@ class Led:
         self.membership = Membership(
             first_view(blueprint),
             make,
-            blueprint.fingerprint(),
+            blueprint.fingerprint,
             settings.timeout,
             records.directory.change,
             0 if past is None else past.last_epoch,
@@ -230,30 +230,26 @@ def run_local(
     secure: bool = False,
     attackers: Sequence[int] = (),
     tensorboard: bool = False,
-    code: OwnCode | None = None,
+    scout: Scout | None = None,
     chaos: Chaos = (),
     past: Past | None = None,
 ) -> Summary:
     """A run with all nodes on this machine, over sockets in a private folder.
 
-    Attackers follow the protocol like all others, and record what they send and receive. `code` is
-    the problem or the rule that the run brings itself, `chaos` what is to go wrong in it. A run
-    with a past goes on where it was.
+    Attackers follow the protocol like all others, and record what they send and receive. `scout`
+    has the problem or the rule that the run brings itself, `chaos` is what is to go wrong in it. A
+    run with a past goes on where it was.
     """
-    check_temporary_folder()
-    check_open_files(blueprint.nodes, secure)
+    check_machine(blueprint.nodes, secure)
     warm_up()
-    settings, problem = blueprint.settings, None if code is None else code.made
-    facts = look(settings, blueprint.nodes, blueprint.run_seed, problem)
-    if facts is not None:
-        blueprint = choose_noise(blueprint, facts)
+    if past is None:
+        blueprint = with_enough_time(blueprint, listener)
     with private_folder() as private:
+        facts, packed = survey(blueprint, scout or Scout(), private / "code")
+        if facts is not None:
+            blueprint = choose_noise(blueprint, facts)
         book, keys = local_book(blueprint.nodes, private, secure)
         timeout = blueprint.settings.timeout
-        packed = None
-        if code is not None:
-            packed = private / "code"
-            packed.write_bytes(code.pack())
         given = Given(folder.resolve(), timeout, tuple(attackers), packed, chaos, past is not None)
         nodes = LocalNodes(book, keys[:-1], given)
         summary = coordinate(
@@ -262,6 +258,32 @@ def run_local(
         if summary.ended:
             forget_checkpoints(folder)
         return summary
+
+
+def with_enough_time(blueprint: Blueprint, listener: Listener) -> Blueprint:
+    """The same run with a timeout that so many nodes can keep on so few cores."""
+    asked = blueprint.settings.timeout
+    seconds = enough_time(asked, blueprint.nodes)
+    if seconds == asked:
+        return blueprint
+    listener.say(
+        f"note: {blueprint.nodes} nodes share this machine's cores: they wait {seconds:.0f} s for "
+        f"each other instead of {asked:g}"
+    )
+    return replace(blueprint, settings=replace(blueprint.settings, timeout=seconds))
+
+
+def survey(blueprint: Blueprint, scout: Scout, code: Path) -> tuple[Facts | None, Path | None]:
+    """What is known of the data, and the file with the code that the run brings, if it does."""
+    about = (blueprint.settings, blueprint.nodes, blueprint.run_seed)
+    try:
+        if scout.code is None:
+            return (look if is_at_hand(blueprint.settings) else scout.look)(*about), None
+        facts = scout.look(*about)
+        scout.keep_code(code)
+        return facts, code
+    finally:
+        scout.close()
 
 
 def local_book(nodes: int, private: Path, secure: bool) -> tuple[AddressBook, list[str | None]]:

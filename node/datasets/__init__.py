@@ -1,6 +1,6 @@
 """The private data of a client: loaders, and the ways to split a data set over clients."""
 
-from lppa.node.datasets.load import Description, chosen_dataset, describe, load_dataset
+from lppa.node.datasets.load import Description, chosen_dataset, describe, is_prepared, load_dataset
 from lppa.node.datasets.partition import Partition, label_counts, parse_partition, split
 from lppa.node.datasets.samples import Dataset, Samples, SparseSamples
 
@@ -12,6 +12,7 @@ __all__ = [
     "SparseSamples",
     "chosen_dataset",
     "describe",
+    "is_prepared",
     "label_counts",
     "load_dataset",
     "parse_partition",

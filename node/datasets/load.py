@@ -12,7 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from lppa.node.datasets.cache import Entry, Prepared, entry_for, load_or_prepare, only_one
+from lppa.node.datasets.cache import (
+    Entry,
+    Prepared,
+    entry_for,
+    load_or_prepare,
+    only_one,
+    open_prepared,
+)
 from lppa.node.datasets.catalogue import CATALOGUE, Source
 from lppa.node.datasets.csv_tables import prepare_csv
 from lppa.node.datasets.fetch import fetch
@@ -75,6 +82,13 @@ def load_dataset(
         found = find_files(source, folder)
     prepared = load_or_prepare(cache_entry(source, folder, found), lambda: source.prepare(found))
     return _dataset(name, prepared, source, normalize)
+
+
+def is_prepared(settings: Settings) -> bool:
+    """Whether the arrays of one of our data sets are on disk: opening them costs nothing."""
+    source, folder = source_of(settings.dataset), data_folder(settings.data_dir)
+    found = find_files(source, folder)
+    return source.usable(found) and open_prepared(cache_entry(source, folder, found)) is not None
 
 
 def describe(

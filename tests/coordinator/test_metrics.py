@@ -235,7 +235,8 @@ def test_a_summary_says_what_was_run():
     }
     assert {name: found[name] for name in expected} == expected
     figures = ("accuracy", "loss", "consensus", "conservation")
-    assert set(found) == {*expected, *figures, "metrics", "seconds", "bytes", "memory", "history"}
+    costs = ("seconds", "bytes", "memory", "peak")
+    assert set(found) == {*expected, *figures, *costs, "metrics", "history"}
 
 
 def test_seconds_are_means_over_nodes_and_bytes_are_sums():
@@ -247,6 +248,7 @@ def test_seconds_are_means_over_nodes_and_bytes_are_sums():
         **{"total": 9.0, "start": 0.5, "compute": 4.0, "exchange": 1.0, "eval": 1.5},
         # Ten seconds on average, over ten rounds.
         "round": 1.0,
+        "cpu": 0.0,
     }
     assert found["bytes"] == {"noise": 10, "state": 107}
 
@@ -273,7 +275,7 @@ def test_a_run_that_failed_before_its_first_report_has_a_summary_too():
     found = summary(Collection(2))
     assert (found["accuracy"], found["loss"], found["consensus"], found["memory"]) == (None,) * 4
     assert found["bytes"] == {"noise": 0, "state": 0}
-    phases = dict.fromkeys(("compute", "exchange", "eval", "round"), 0.0)
+    phases = dict.fromkeys(("compute", "exchange", "eval", "round", "cpu"), 0.0)
     assert found["seconds"] == {"total": 9.0, "start": 0.5, **phases}
     # Done in no round at all: the total is not divided by nothing.
     early = Collection(1, done={0: Done(0, TOTALS)})

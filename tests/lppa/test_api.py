@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 import lppa
-from lppa.api import own_code
+from lppa.api import own_code, scouted
 from lppa.coordinator.figures import Row, Spread
 from lppa.finished import History, flat
 from lppa.node.blame import blame
-from lppa.own_code import OwnCode, find, unpack
+from lppa.own_code import OwnCode, find, names_of, unpack
 from lppa.protocol.errors import WrongUse
 
 
@@ -83,10 +83,11 @@ def test_code_of_scripts_and_notebooks_reaches_another_process(tmp_path):
         "    x, y = torch.zeros(4, 3), torch.zeros(4, dtype=int)\n"
         "    return lppa.Problem(lambda: Net(3, 2), (x, y), (x, y), name='mine')\n"
     )
-    code, settings = own_code(f"{script}:problem", f"{script}:Stay", {})
-    assert (settings.dataset, settings.model, settings.rule) == ("own/mine", "own", "own/stay")
     packed = tmp_path / "packed"
-    packed.write_bytes(code.pack())
+    with scouted(own_code(f"{script}:problem", f"{script}:Stay")) as scout:
+        names = scout.names()
+        scout.keep_code(packed)
+    assert names == {"dataset": "own/mine", "model": "own", "rule": "own/stay"}
     script.unlink()
     there = (
         "import sys, pathlib; from lppa.own_code import unpack; from lppa.node.rules import RULES; "
@@ -108,8 +109,8 @@ def test_a_rule_by_its_short_name_is_found_where_it_was_registered():
         def combine(self, own, mixed, t, local):
             return mixed
 
-    code, settings = own_code(None, "short", {})
-    assert settings.rule == "own/short"
+    code = own_code(None, "short")
+    assert names_of(code) == {"rule": "own/short"}
     assert unpack(OwnCode(None, code.rule).pack()).rule.travels == ("theta",)
 
 

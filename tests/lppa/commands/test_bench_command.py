@@ -15,6 +15,7 @@ def measures(monkeypatch):
     """Two measures that take no time."""
     made = {name: lambda: {"ratio": 1.0, "goal": "1"} for name in ("exchange", "growth")}
     monkeypatch.setattr(bench_command, "MEASURES", made)
+    monkeypatch.setattr(bench_command, "ASKED", {"growth-1000": made["growth"]})
 
 
 def call(*argv):
@@ -23,10 +24,8 @@ def call(*argv):
 
 def test_all_is_measured_or_what_was_asked_for():
     assert list(json.loads(call("--json").stdout)) == ["exchange", "growth"]
-    assert list(json.loads(call("--only", "growth, exchange", "--json").stdout)) == [
-        "growth",
-        "exchange",
-    ]
+    asked = json.loads(call("--only", "growth-1000, exchange", "--json").stdout)
+    assert list(asked) == ["growth-1000", "exchange"]
 
 
 @pytest.mark.parametrize("only", ["", "growth,", "speed"])
@@ -34,4 +33,4 @@ def test_a_measure_that_is_none_is_refused_in_one_line(only):
     result = call("--only", only)
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
-    assert line.endswith("; known: exchange, growth")
+    assert line.endswith("; known: exchange, growth, growth-1000")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -13,8 +14,11 @@ from hypothesis import strategies as st
 from lppa.auditing.assemble import case_of
 from lppa.auditing.document import audit
 from lppa.auditing.exposure import exposures
+from lppa.coordinator.sinkhorn import weight_matrix
+from lppa.coordinator.topology import build_topology
 from lppa.models.sizes import Network
 from lppa.protocol.settings import make_settings
+from lppa.running import noise_scale
 from lppa.running.facts import Facts
 from lppa.running.known_networks import NETWORKS
 from lppa.running.noise_scale import (
@@ -308,3 +312,21 @@ def test_a_network_that_was_measured_takes_the_place_of_the_table():
     chosen = choose_noise(run, Facts((200,) * 5, network=measured))
     assert chosen.network is measured
     assert chosen.settings.beta != run.settings.beta
+
+
+@pytest.mark.parametrize("weights", ["uniform", "random"])
+@pytest.mark.parametrize("name", ["ring", "random-regular:4", "directed-ring", "full"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_is_left_of_noise_is_the_same_however_it_is_multiplied(
+    monkeypatch, name, weights, first
+):
+    topology = build_topology(name, 12, 1)
+    W = weight_matrix(topology, weights, 1)
+    draws = np.zeros((12, len(topology.edges)))
+    for k, (sender, receiver) in enumerate(topology.edges):
+        draws[sender, k], draws[receiver, k] = 1.0, -1.0
+    plainly = list(islice(noise_scale.left_of(draws, W, first), 20))
+    monkeypatch.setattr(noise_scale, "LARGE", 4)
+    assert list(islice(noise_scale.left_of(draws, W, first), 20)) == pytest.approx(
+        plainly, rel=1e-9, abs=1e-12
+    )
