@@ -78,7 +78,7 @@ def test_an_interrupted_run_over_ssh_leaves_nothing_there_and_goes_on_to_the_sam
     command.signal_group(signal.SIGINT)
     assert command.end().code == 130, command.err
     assert read_summary(run)["status"] == "interrupted"
-    eventually(lambda: marked(started.mark) <= {sshd.command.pid}, what="the hosts have ended")
+    eventually(lambda: marked(started.mark) <= sshd.pids, what="the hosts have ended")
     assert list(started.temporary.glob("lppa-*")) == []
     ended = started.command("lppa", "run", "--resume", run, *engine).end()
     assert ended.code == 0, ended.err
