@@ -14,14 +14,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lppa.bench.growth import MANY, growth, growth_parameters
+from lppa.bench.growth import GROWTH, MANY, growth, growth_parameters
 from lppa.bench.launcher import launcher
 from lppa.coordinator.bootstrap import Roster
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import RunFailed
+from lppa.protocol.settings import make_settings
 from lppa.protocol.sockets import Wire
 from lppa.protocol.wire import wait_for_any
 from lppa.running.launch import Given, LocalNodes, fork, fork_context, stop_fork_server
+from lppa.running.prepare import make_blueprint
 from lppa.running.private import private_folder
 from lppa.running.run import local_book
 

@@ -1,6 +1,6 @@
-"""A run as the coordinator lives it: bootstrap, watch, summary; alone or with local nodes.
+"""A run as the coordinator lives it: bootstrap, watch, summary; alone or with nodes to start.
 
-The commands are thin shells over `coordinate` and `run_local`.
+The commands are thin shells over `coordinate`, `run_local` and `run_placed`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from lppa.coordinator.metrics import Collection, summarise
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.views import first_view, make_view, part_of
 from lppa.coordinator.watch import Watch
+from lppa.engines.engine import Engine
+from lppa.engines.interface import endpoint
+from lppa.engines.parcel import Order, placed_book
 from lppa.protocol.book import NO_KEY, AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import RunFailed
@@ -30,7 +33,7 @@ from lppa.running.chaos import Chaos
 from lppa.running.facts import Facts, is_at_hand, look
 from lppa.running.launch import Given, LocalNodes, warm_up
 from lppa.running.launcher import GRACE, Launcher
-from lppa.running.limits import check_machine, enough_time
+from lppa.running.limits import check_machine, check_open_files, enough_time
 from lppa.running.listener import Listener
 from lppa.running.past import Past, forget_checkpoints, kept_collection
 from lppa.running.prepare import choose_noise
@@ -68,7 +71,7 @@ def coordinate(
         try:
             records.begin(blueprint, facts)
             if nodes is not None:
-                nodes.start()
+                nodes.start(inbox.endpoint)
             led.bootstrap()
             start = time.monotonic() - began
             led.watch.follow()
@@ -284,6 +287,48 @@ def survey(blueprint: Blueprint, scout: Scout, code: Path) -> tuple[Facts | None
         return facts, code
     finally:
         scout.close()
+
+
+def run_placed(
+    blueprint: Blueprint,
+    folder: Path,
+    listener: Listener,
+    engine: Engine,
+    attackers: Sequence[int] = (),
+    tensorboard: bool = False,
+    scout: Scout | None = None,
+    chaos: Chaos = (),
+    past: Past | None = None,
+) -> Summary:
+    """A run whose nodes an engine places on hosts; the coordinator is here. Links are encrypted.
+
+    The same as `run_local` in everything else: all files come back into the run's directory.
+    """
+    check_open_files(blueprint.nodes, encrypted=True)
+    with private_folder() as private:
+        facts, packed = survey(blueprint, scout or Scout(), private / "code")
+        code = None if packed is None else packed.read_bytes()
+    if facts is not None:
+        blueprint = choose_noise(blueprint, facts)
+    where = endpoint(engine.address)
+    book, keys = placed_book(secrets.token_hex(8), blueprint.nodes, where)
+    order = Order(
+        book,
+        keys[:-1],
+        folder.resolve(),
+        blueprint.settings.timeout,
+        tuple(attackers),
+        chaos,
+        past is not None,
+        code,
+    )
+    nodes = engine.launcher(order)
+    summary = coordinate(
+        book, keys[-1], blueprint, folder, listener, nodes, facts, tensorboard, past, attackers
+    )
+    if summary.ended:
+        forget_checkpoints(folder)
+    return summary
 
 
 def local_book(nodes: int, private: Path, secure: bool) -> tuple[AddressBook, list[str | None]]:
