@@ -1,0 +1,85 @@
+"""A real Ray cluster of two hosts on this machine, for tests; nothing of it outlives them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from processes import Command, Started, command_line, eventually
+
+SMALL = ("--object-store-memory", 80_000_000, "--disable-usage-stats", "--block")
+RAYLET = "raylet/raylet"
+
+
+class RayCluster:
+    """A head and hosts that can be added and killed. Each is `ray start` in a session of its own."""
+
+    def __init__(self, started: Started, folder: Path) -> None:
+        self.started = started
+        self.folder = folder
+        self.hosts: list[Command] = []
+        self.address = ""
+
+    def begin(self) -> None:
+        """Starts the head."""
+        self._start("--head", "--port", 0, "--include-dashboard", "false")
+        self.address = (self.folder / "0" / "ray_current_cluster").read_text().strip()
+
+    def add(self, *options: object) -> Command:
+        """Another host, with an address of its own."""
+        # One log monitor is enough for a machine.
+        own = ("--node-ip-address", f"127.0.0.{1 + len(self.hosts)}", "--include-log-monitor", 0)
+        return self._start("--address", self.address, *own, *options)
+
+    def _start(self, *options: object) -> Command:
+        """Returns when the cluster has it."""
+        # Sockets are in that folder, and so its path must be short.
+        where = ("--temp-dir", self.folder / str(len(self.hosts)), "--num-cpus", 2)
+        host = self.started.command("ray", "start", *options, *where, *SMALL)
+        self.hosts.append(host)
+        eventually(lambda: host.poll() is not None or "runtime started" in host.err)
+        assert host.poll() is None, host.end()
+        return host
+
+    def kill(self, host: Command) -> None:
+        """Kills a host's raylet: all that Ray is there to others."""
+        (raylet,) = [pid for pid in session(host.pid) if RAYLET in command_line(pid)]
+        os.kill(raylet, signal.SIGKILL)
+
+    def end(self) -> None:
+        """Ends all that is left of its hosts: workers have no mark by which they could be found."""
+        for host in self.hosts:
+            for pid in session(host.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            host.end()
+            eventually(lambda host=host: not session(host.pid))
+
+
+def session(leader: int) -> list[int]:
+    """The living processes of a session."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            state, _, _, of = (process / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(of) == leader and state != "Z":
+                found.append(int(process.name))
+    return found
+
+
+@contextlib.contextmanager
+def ray_cluster(started: Started) -> Iterator[RayCluster]:
+    """Its head alone, with two CPUs."""
+    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
+    cluster = RayCluster(started, folder)
+    try:
+        cluster.begin()
+        yield cluster
+    finally:
+        cluster.end()
+        shutil.rmtree(folder, ignore_errors=True)
