@@ -1,4 +1,4 @@
-"""What is asked of Ray for a run: bundles of CPUs and GPUs, and how many nodes go into each. Pure."""
+"""What is asked of Ray: bundles of CPUs and GPUs, and how many nodes go into each. Pure."""
 
 from __future__ import annotations
 

@@ -92,16 +92,14 @@ class Group:
         try:
             return ray.get(question, timeout=ANSWER)
         except RayTaskError as error:
-            why = (
-                f"its actor there failed ({type(error.cause).__name__}: {first_line(error.cause)})"
-            )
+            why = f"its actor failed ({type(error.cause).__name__}: {first_line(error.cause)})"
         except RayError as error:
             if self.place.host not in living_hosts():
                 why = "Ray has lost that host"
             elif isinstance(error, ActorDiedError) and "import" in str(error):
                 why = "its actor cannot be started: install this lppa there"
             else:
-                why = "its actor there died"
+                why = "its actor died"
         raise RunFailed(f"Ray's host {self.place.where}: {why}")
 
 

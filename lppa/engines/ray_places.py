@@ -16,9 +16,7 @@ from lppa.engines.ray_bundles import Bundles
 from lppa.engines.ray_host import RayHost
 from lppa.protocol.errors import RunFailed
 
-RESERVE = (
-    10.0  # seconds for Ray to find room for all nodes: a run that has just ended gives it back
-)
+RESERVE = 10.0  # seconds for Ray to find room for all nodes
 STORE = 100 << 20  # bytes of the object store of a Ray of our own: only news goes through it
 
 
@@ -87,13 +85,10 @@ def _for_hosts(
     """One actor on each host, beside the room that is reserved for its nodes."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+    strategies = {host: NodeAffinitySchedulingStrategy(host, soft=False) for host in hosts}
     return [
-        (
-            host,
-            hosts.count(host),
-            {"scheduling_strategy": NodeAffinitySchedulingStrategy(host, False)},
-        )
-        for host in dict.fromkeys(hosts)
+        (host, hosts.count(host), {"scheduling_strategy": strategy})
+        for host, strategy in strategies.items()
     ]
 
 

@@ -17,7 +17,7 @@ RAYLET = "raylet/raylet"
 
 
 class RayCluster:
-    """A head and hosts that can be added and killed. Each is `ray start` in a session of its own."""
+    """A head, and hosts that can be added and killed: each is `ray start` in its own session."""
 
     def __init__(self, started: Started, folder: Path) -> None:
         self.started = started

@@ -1,4 +1,4 @@
-"""Runs on a real Ray cluster of two hosts: same bits, same files, lost hosts, nothing left behind."""
+"""Runs on a real Ray cluster of two hosts: same bits and files, lost hosts, nothing left behind."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_the_others_go_on_without_the_nodes_of_a_raylet_that_is_killed(
     cluster, hosts, started, tmp_path
 ):
     run = tmp_path / "run"
-    told = options(cluster, run, **LONG, on_failure="continue") + ["--topology", "full"]
+    told = options(cluster, run, **{**LONG, "on_failure": "continue", "topology": "full"})
     command = started.command("lppa", "run", *told)
     until_it_could_go_on(command, run)
     cluster.kill(hosts[1])
