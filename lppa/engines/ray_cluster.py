@@ -89,18 +89,20 @@ class Group:
         import ray
         from ray.exceptions import ActorDiedError, RayError, RayTaskError
 
+        where = f"Ray's host {self.place.where}"
         try:
             return ray.get(question, timeout=ANSWER)
         except RayTaskError as error:
-            why = f"its actor failed ({type(error.cause).__name__}: {first_line(error.cause)})"
+            name, said = type(error.cause).__name__, first_line(error.cause)
+            why = f"the actor on {where} failed ({name}: {said})"
         except RayError as error:
-            if self.place.host not in living_hosts():
-                why = "Ray has lost that host"
-            elif isinstance(error, ActorDiedError) and "import" in str(error):
-                why = "its actor cannot be started: install this lppa there"
+            if isinstance(error, ActorDiedError) and "import" in str(error):
+                why = f"the actor on {where} cannot be started: install this lppa there"
+            elif self.place.host in living_hosts():
+                why = f"the actor on {where} died"
             else:
-                why = "its actor died"
-        raise RunFailed(f"Ray's host {self.place.where}: {why}")
+                why = f"{where} is no longer there"
+        raise RunFailed(why)
 
 
 class RayHosts:

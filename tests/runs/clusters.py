@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from processes import Command, Started, command_line, eventually
 
 SMALL = ("--object-store-memory", 80_000_000, "--disable-usage-stats", "--block")
@@ -27,7 +29,9 @@ class RayCluster:
 
     def begin(self) -> None:
         """Starts the head."""
-        self._start("--head", "--port", 0, "--include-dashboard", "false")
+        # Ray would always take the same port for that.
+        client = ("--ray-client-server-port", self.started.ports.hold())
+        self._start("--head", "--port", 0, *client, "--include-dashboard", "false")
         self.address = (self.folder / "0" / "ray_current_cluster").read_text().strip()
 
     def add(self, *options: object) -> Command:
@@ -42,7 +46,9 @@ class RayCluster:
         where = ("--temp-dir", self.folder / str(len(self.hosts)), "--num-cpus", 2)
         host = self.started.command("ray", "start", *options, *where, *SMALL)
         self.hosts.append(host)
-        eventually(lambda: host.poll() is not None or "runtime started" in host.err)
+        eventually(
+            lambda: host.poll() is not None or "runtime started" in host.out_file.read_text()
+        )
         assert host.poll() is None, host.end()
         return host
 
@@ -74,12 +80,15 @@ def session(leader: int) -> list[int]:
 
 @contextlib.contextmanager
 def ray_cluster(started: Started) -> Iterator[RayCluster]:
-    """Its head alone, with two CPUs."""
+    """Its head alone, with two CPUs; whoever is started meanwhile may use it, and nobody else."""
     folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
     cluster = RayCluster(started, folder)
-    try:
-        cluster.begin()
-        yield cluster
-    finally:
-        cluster.end()
-        shutil.rmtree(folder, ignore_errors=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "token")
+        patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        try:
+            cluster.begin()
+            yield cluster
+        finally:
+            cluster.end()
+            shutil.rmtree(folder, ignore_errors=True)

@@ -116,7 +116,9 @@ def test_a_run_whose_raylet_is_killed_is_resumed_to_the_same_bits(
     cluster.kill(hosts[1])
     ended = command.end()
     assert ended.code == 1, ended
-    assert "Ray has lost that host" in read_summary(run)["error"]
+    # Ray may have noticed only that the actor died.
+    assert "was lost: " in read_summary(run)["error"]
+    assert "Ray's host 127.0.0." in read_summary(run)["error"]
     # Nothing of what Ray says about it is for whoever reads the results.
     assert ended.out == ""
     started.all_end()
