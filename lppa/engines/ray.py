@@ -18,8 +18,7 @@ from lppa.engines.engine import Wanted
 from lppa.engines.interface import ELSEWHERE, is_address, own_address
 from lppa.engines.parcel import Order
 from lppa.engines.piped import PipedHosts
-from lppa.engines.ray_bundles import check_share
-from lppa.engines.ray_cluster import Cluster
+from lppa.engines.ray_bundles import Cluster, check_share
 from lppa.protocol.errors import WrongUse
 
 NAME = "Ray"
@@ -40,14 +39,14 @@ class RayEngine:
             raise WrongUse(
                 "--engine ray needs Ray, which is not installed: pip install 'lppa[ray]'"
             )
-        if wanted.address is None:
-            check_room_for_sockets()
         self.ray = wanted.address
         cpus = 1.0 if wanted.cpus_per_node is None else wanted.cpus_per_node
         self.cpus = check_share("--cpus-per-node", cpus)
         self.gpus = 0.0
         if wanted.gpus_per_node is not None:
             self.gpus = check_share("--gpus-per-node", wanted.gpus_per_node, whole_above=1)
+        if wanted.address is None:
+            check_room_for_sockets()
         self.interface = wanted.interface
         self.address = own_address(wanted.interface, check_address(wanted.address))
 

@@ -1,14 +1,34 @@
-"""What is asked of Ray: bundles of CPUs and GPUs, and how many nodes go into each. Pure."""
+"""What is asked of which Ray: bundles of CPUs and GPUs, and how many nodes go into each. Pure."""
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from lppa.protocol.errors import WrongUse
 
 FINEST = 1e-4  # what Ray counts in
 MOST = 10_000.0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What the driver is told: which Ray, how much of it a node has, and the run's directory."""
+
+    folder: str
+    address: str | None
+    cpus: float
+    gpus: float
+
+    def to_json(self) -> str:
+        """As an argument of a command; nothing in it is secret."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Cluster:
+        """What `to_json` made."""
+        return cls(**json.loads(text))
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,10 @@ goes in `ray_places`, and what an actor does in `ray_host`.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from lppa.engines.host import Death
 from lppa.engines.mirror import files_to_begin_with
 from lppa.engines.parcel import Parcel
 from lppa.engines.placing import place
-from lppa.engines.ray_bundles import bundles_for
+from lppa.engines.ray_bundles import Cluster, bundles_for
 from lppa.engines.ray_host import read_answer
 from lppa.engines.ray_places import Place, connect, first_line, living_hosts, make_places
 from lppa.engines.sealed import Half, Sealing
@@ -34,20 +33,6 @@ from lppa.running.private import private_folder
 
 START = 50.0  # seconds for an actor to start its nodes: it loads PyTorch
 ANSWER = 20.0  # seconds for what takes no time
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """What the driver is told: which Ray, how much of it a node has, and the run's directory."""
-
-    folder: str
-    address: str | None
-    cpus: float
-    gpus: float
-
-    def to_json(self) -> str:
-        """As an argument of a command; nothing in it is secret."""
-        return json.dumps(asdict(self))
 
 
 @dataclass
@@ -226,7 +211,7 @@ def _wait_if_any(asked: Iterable[Any], seconds: float) -> None:
 
 def main() -> None:
     """The life of the driver; what it is told is its only argument."""
-    cluster = Cluster(**json.loads(sys.argv[1]))
+    cluster = Cluster.from_json(sys.argv[1])
     try:
         serve(*own_pipes(), lambda parcel: RayHosts(cluster, parcel))
     except LppaError as error:

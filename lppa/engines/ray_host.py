@@ -5,7 +5,9 @@ Lives where Ray puts it; who asks is `ray_cluster`. Knows nothing of Ray but tha
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from importlib import metadata
 
 import msgpack
@@ -16,6 +18,7 @@ from lppa.engines.mirror import Piece
 from lppa.engines.parcel import unpack
 from lppa.engines.sealed import Half, Sealing
 from lppa.protocol.errors import LppaError
+from lppa.running.private import private_folder
 
 BUNDLE = 8 << 20  # bytes of news at once, and one piece more
 
@@ -45,6 +48,7 @@ class RayHost:
         self.half = Half()
         self.sealing: Sealing | None = None
         self.host: Host | None = None
+        self.opened = ExitStack()
         self.left: Iterator[Word] = iter(())  # of the news that did not fit
 
     def meet(self, public: bytes) -> tuple[bytes, str]:
@@ -55,6 +59,8 @@ class RayHost:
     def start(self, sealed: bytes) -> bytes:
         """Starts the nodes of a parcel; the answer is `Started` or `Refused`."""
         assert self.sealing is not None, "they have met"
+        # All that is ever put into files here: Ray ends this process without asking it.
+        tempfile.tempdir = str(self.opened.enter_context(private_folder()))
         try:
             self.host = Host(unpack(self.sealing.open(sealed)))
             self.host.start()
@@ -81,6 +87,7 @@ class RayHost:
         """Leaves nothing on this machine."""
         if self.host is not None:
             self.host.close()
+        self.opened.close()
 
     def _answer(self, words: list[Word]) -> bytes:
         assert self.sealing is not None, "they have met"

@@ -41,6 +41,8 @@ def connect(address: str | None, bundles: Bundles, private: Path, opened: ExitSt
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        # Nodes that Ray has started are not to come after all else on this machine.
+        os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
         own = {
             "num_cpus": bundles.cpus,
             "object_store_memory": STORE,

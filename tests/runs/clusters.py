@@ -84,6 +84,7 @@ def ray_cluster(started: Started) -> Iterator[RayCluster]:
     folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
     cluster = RayCluster(started, folder)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_worker_niceness", "0")
         patch.setenv("RAY_AUTH_MODE", "token")
         patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
         try:
