@@ -50,6 +50,7 @@ HERE_EVERY = 5.0  # seconds
 START = 60.0  # seconds at least for a host to load what it needs
 SILENT = 30.0  # seconds without a word after which a host that is ending is given up
 LONGEST_WORDS = 300
+NO_LPPA = "install lppa there, or say which Python has it: python=PATH"
 LAST_LINES, MOST_LINE = 20, 4096
 
 
@@ -113,9 +114,9 @@ class PipedHost:
             write_frame(process.stdin, to_bytes(word))
 
     def ask_to_end(self, patience: float) -> None:
-        """Tells the host to end, or ends the command if the host does not listen yet."""
+        """Tells the host to end, or ends the command if no node has begun: nothing is lost."""
         self.asked_to_end, self.heard = True, time.monotonic() + patience
-        if self.may_write:
+        if self.started:
             self.tell(End(float(patience)))
         else:
             self.kill(signal.SIGTERM)
@@ -196,7 +197,11 @@ class PipedHost:
         code = None if self.process is None else self.process.poll()
         words = [line.strip() for line in self.said if line.strip()]
         how = "its pipe was closed" if code is None else _ending(self.command[0], code)
-        return f"{how} ({words[-1][:LONGEST_WORDS]})" if words else how
+        if not words:
+            return how
+        last = words[-1][:LONGEST_WORDS]
+        advice = f"; {NO_LPPA}" if last.endswith("No module named lppa") else ""
+        return f"{how} ({last}){advice}"
 
 
 class Refusal(Exception):
