@@ -7,6 +7,7 @@ goes in `ray_places`, and what an actor does in `ray_host`.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
@@ -212,6 +213,8 @@ def _wait_if_any(asked: Iterable[Any], seconds: float) -> None:
 def main() -> None:
     """The life of the driver; what it is told is its only argument."""
     cluster = Cluster.from_json(sys.argv[1])
+    # As Ray has it once it is there: what has been started until then is ended.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         serve(*own_pipes(), lambda parcel: RayHosts(cluster, parcel))
     except LppaError as error:
