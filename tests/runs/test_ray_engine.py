@@ -97,7 +97,7 @@ def test_nodes_on_two_ray_hosts_end_with_the_bits_and_files_of_a_local_run(
     assert chaos.leftovers(run) == []
     assert files_of(run) == files_of(tmp_path / "alone")
     started.all_end()
-    assert list(cluster.started.temporary.glob("lppa-*")) == []
+    assert list(cluster.started.temporary.iterdir()) == []
     assert list(started.temporary.glob("lppa-*")) == []
 
 
@@ -130,6 +130,8 @@ def test_a_run_whose_raylet_is_killed_is_resumed_to_the_same_bits(
     here, there = (chaos.results(tmp_path / name, NODES) for name in ("alone", "run"))
     assert chaos.differences(here, there) == []
     assert chaos.leftovers(run) == []
+    # What was left on the host that was killed has gone with the next run there.
+    assert list(cluster.started.temporary.iterdir()) == []
 
 
 @with_ray
@@ -165,7 +167,7 @@ def running(cluster, hosts, started, tmp_path):
 
 @with_ray
 @pytest.mark.slow
-def test_an_interrupted_run_leaves_nothing_on_ray_and_can_be_resumed(
+def test_an_interrupted_run_leaves_nothing_on_ray_and_has_its_checkpoints_here(
     cluster, running, started, tmp_path
 ):
     command = running()
@@ -174,7 +176,7 @@ def test_an_interrupted_run_leaves_nothing_on_ray_and_can_be_resumed(
     assert read_summary(tmp_path / "run")["status"] == "interrupted"
     started.all_end()
     nothing_is_left(cluster)
-    assert list(cluster.started.temporary.glob("lppa-*")) == []
+    assert list(cluster.started.temporary.iterdir()) == []
     assert set.intersection(*checkpoints_of(tmp_path / "run"))
 
 
