@@ -90,8 +90,8 @@ class PipedHost:
                 )
             except OSError as error:
                 raise RunFailed(f"{self.command[0]} cannot be started: {error.strerror}") from None
-            self.thread.start()
             self.listener.start()
+            self.thread.start()
 
     @property
     def deaths(self) -> dict[int, str]:
@@ -143,6 +143,16 @@ class PipedHost:
 
     def _live(self) -> None:
         """The thread: all that is heard of a host, to its end."""
+        trouble = "nobody could hear it any more"  # should anything at all go wrong here
+        try:
+            trouble = self._converse()
+        finally:
+            if not (self.ended and self.asked_to_end):
+                # Set as the last thing: from now on its nodes are dead.
+                self.why = f"was lost with host {self.name}: {trouble}"
+
+    def _converse(self) -> str:
+        """Sends the parcel and hears the host to its end; what went wrong with it, if it did."""
         assert self.process is not None and self.process.stdin is not None
         assert self.process.stdout is not None
         trouble = ""
@@ -157,18 +167,15 @@ class PipedHost:
                     self._hear(word)
         except (BadFrame, BadPiece) as error:
             trouble = f"it sends what no host does: {error}"
-        except Refusal as error:
+        except (Refusal, OSError, ValueError) as error:
             trouble = str(error)
-        except (OSError, ValueError) as error:
-            trouble = f"{error}"
-        if not (self.ended and self.asked_to_end):
-            if trouble:
-                self.kill(signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(GRACE)
-            trouble = trouble or self._last_words()
-            # Set as the last thing: from now on its nodes are dead.
-            self.why = f"was lost with host {self.name}: {trouble}"
+        if self.ended and self.asked_to_end:
+            return ""
+        if trouble:
+            self.kill(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(GRACE)
+        return trouble or self._last_words()
 
     def _listen(self) -> None:
         """Another thread: what the command says to people, of which the last is told."""
