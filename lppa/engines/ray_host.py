@@ -5,6 +5,7 @@ Lives where Ray puts it; who asks is `ray_cluster`. Knows nothing of Ray but tha
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -44,7 +45,10 @@ class Bundle:
 class RayHost:
     """One host, or one GPU of it. Call `meet`, `start`, `news` now and then, `end`, `close`."""
 
-    def __init__(self) -> None:
+    def __init__(self, with_gpus: bool) -> None:
+        if not with_gpus:
+            # Ray leaves all of them in sight, those of others too.
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""
         self.half = Half()
         self.sealing: Sealing | None = None
         self.host: Host | None = None

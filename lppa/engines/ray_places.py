@@ -76,7 +76,7 @@ def make_places(bundles: Bundles) -> list[Place]:
     actor = ray.remote(max_restarts=0, max_task_retries=0, num_cpus=0)(RayHost)
     choose = _for_gpus if bundles.gpus else _for_hosts
     return [
-        Place(actor.options(**how).remote(), nodes, host, names[host])
+        Place(actor.options(**how).remote(bundles.gpus > 0), nodes, host, names[host])
         for host, nodes, how in choose(bundles, hosts, reserved)
     ]
 

@@ -168,9 +168,11 @@ def running(cluster, hosts, started, tmp_path):
 @with_ray
 @pytest.mark.slow
 def test_an_interrupted_run_leaves_nothing_on_ray_and_has_its_checkpoints_here(
-    cluster, running, started, tmp_path
+    cluster, hosts, running, started, tmp_path
 ):
     command = running()
+    # Nobody asked for a GPU, and so nobody takes one.
+    assert [visible_gpus(host) for host in hosts] == [{""}, {""}]
     command.signal_group(signal.SIGINT)
     assert command.end().code == 130
     assert read_summary(tmp_path / "run")["status"] == "interrupted"
