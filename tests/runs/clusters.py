@@ -16,6 +16,8 @@ from processes import Command, Started, command_line, eventually
 
 SMALL = ("--object-store-memory", 80_000_000, "--disable-usage-stats", "--block")
 RAYLET = "raylet/raylet"
+TRIES = 4
+TOO_SLOW = "timed out during startup"
 
 
 class RayCluster:
@@ -31,8 +33,9 @@ class RayCluster:
         """Starts the head."""
         # Ray would always take the same port for that.
         client = ("--ray-client-server-port", self.started.ports.hold())
+        current = self.newest / "ray_current_cluster"
         self._start("--head", "--port", 0, *client, "--include-dashboard", "false")
-        self.address = (self.folder / "0" / "ray_current_cluster").read_text().strip()
+        self.address = current.read_text().strip()
 
     def add(self, *options: object) -> Command:
         """Another host, with an address of its own."""
@@ -42,15 +45,29 @@ class RayCluster:
 
     def _start(self, *options: object) -> Command:
         """Returns when the cluster has it."""
-        # Sockets are in that folder, and so its path must be short.
-        where = ("--temp-dir", self.folder / str(len(self.hosts)), "--num-cpus", 2)
-        host = self.started.command("ray", "start", *options, *where, *SMALL)
-        self.hosts.append(host)
-        eventually(
-            lambda: host.poll() is not None or "runtime started" in host.out_file.read_text()
-        )
-        assert host.poll() is None, host.end()
-        return host
+        words = "Ray runtime started"
+        for _ in range(TRIES):
+            # Sockets are in that folder, and so its path must be short.
+            where = ("--temp-dir", self.newest, "--num-cpus", 2)
+            host = self.started.command("ray", "start", *options, *where, *SMALL)
+
+            def settled(host: Command = host) -> bool:
+                return host.poll() is not None or words in host.out_file.read_text()
+
+            eventually(settled)
+            if host.poll() is None:
+                self.hosts.append(host)
+                return host
+            # It gives itself half a minute, which is not enough on a machine with much to do.
+            assert TOO_SLOW in host.err, host.end()
+            end_session(host.pid)
+            shutil.rmtree(self.newest)
+        raise AssertionError("Ray did not start in time")
+
+    @property
+    def newest(self) -> Path:
+        """Where the next host puts its files."""
+        return self.folder / str(len(self.hosts))
 
     def kill(self, host: Command) -> None:
         """Kills a host's raylet: all that Ray is there to others."""
@@ -60,11 +77,16 @@ class RayCluster:
     def end(self) -> None:
         """Ends all that is left of its hosts: workers have no mark by which they could be found."""
         for host in self.hosts:
-            for pid in session(host.pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            end_session(host.pid)
             host.end()
-            eventually(lambda host=host: not session(host.pid))
+
+
+def end_session(leader: int) -> None:
+    """Kills the processes of a session, and returns when they are gone."""
+    for pid in session(leader):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not session(leader))
 
 
 def session(leader: int) -> list[int]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import signal
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from clusters import ray_cluster, session
+from clusters import TOO_SLOW, TRIES, ray_cluster, session
 from hosts import NODES, SMALL, alone
 from processes import Started, command_line, eventually, read_lines, read_summary
 from script_modules import import_script
@@ -238,10 +239,14 @@ def test_without_an_address_a_run_has_a_ray_of_its_own_which_ends_with_it(chaos,
         started.temporary = Path(short)
         pairs = [x for k, v in SMALL.items() for x in (f"--{k.replace('_', '-')}", v)]
         told = ["-n", NODES, *pairs, "--out", tmp_path / "run", "--engine", "ray", "-q"]
-        ended = started.command("lppa", "run", *told).end()
+        for _ in range(TRIES):
+            ended = started.command("lppa", "run", *told).end()
+            started.all_end()
+            assert list(Path(short).iterdir()) == []
+            if TOO_SLOW not in ended.err:
+                break
+            shutil.rmtree(tmp_path / "run")
         assert ended.code == 0, ended
-        started.all_end()
-        assert list(Path(short).iterdir()) == []
     here, there = (chaos.results(tmp_path / name, NODES) for name in ("alone", "run"))
     assert chaos.differences(here, there) == []
 
