@@ -30,7 +30,11 @@ OPTIONS = (
         help="Where processes listen: an interface's name, or a net like 10.0.0.0/8; an address is "
         "the coordinator's.  [default: the address that hosts reach each other by]",
     ),
-    click.option("--address", help="For ray: the cluster to connect to."),
+    click.option(
+        "--address",
+        help="For ray: the cluster's HOST:PORT, or auto for the Ray that runs on this machine.  "
+        "[default: a Ray of the run's own]",
+    ),
     click.option(
         "--cpus-per-node", type=click.FloatRange(min=0), help="CPUs to ask for, for each client."
     ),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields
 
 from lppa.engines.engine import Engine, Wanted
+from lppa.engines.ray import RayEngine
 from lppa.engines.ssh import SshEngine
 from lppa.protocol.checks import flag
 from lppa.protocol.errors import WrongUse
@@ -14,6 +15,7 @@ LOCAL = "local"
 
 # name -> how it is made, and which of the options it takes
 ENGINES: dict[str, tuple[Callable[[Wanted], Engine], tuple[str, ...]]] = {
+    "ray": (RayEngine, ("address", "cpus_per_node", "gpus_per_node", "interface")),
     "ssh": (SshEngine, ("hosts", "interface", "ssh")),
 }
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import IO
+from collections.abc import Callable, Iterator
+from typing import IO, Protocol
 
 from lppa.engines.frames import (
     GREETING,
@@ -59,7 +60,26 @@ class Orders:
         return self.over.wait(seconds) or time.monotonic() - self.heard > SILENCE
 
 
-def serve(orders: IO[bytes], news: IO[bytes]) -> None:
+class Served(Protocol):
+    """What takes its nodes from a parcel: a `Host`, or something that stands for many."""
+
+    def start(self) -> None:
+        """Starts the nodes."""
+
+    def news(self) -> Iterator[Word]:
+        """What has happened since; after `end` all that there is."""
+
+    def end(self, patience: float) -> None:
+        """Returns when no node is left."""
+
+    def close(self) -> None:
+        """Leaves nothing behind."""
+
+
+Make = Callable[[Parcel], Served]
+
+
+def serve(orders: IO[bytes], news: IO[bytes], make: Make = Host) -> None:
     """A host from its parcel to its end; nothing of it is left afterwards."""
     news.write(GREETING)
     news.flush()
@@ -69,16 +89,16 @@ def serve(orders: IO[bytes], news: IO[bytes]) -> None:
         raw = None
     if raw is None:
         raise WrongUse("no parcel came: hosts are started by `lppa run --engine`, not by people")
-    serve_parcel(unpack(raw), Orders(orders), news)
+    serve_parcel(unpack(raw), Orders(orders), news, make)
 
 
-def serve_parcel(parcel: Parcel, orders: Orders, news: IO[bytes]) -> None:
+def serve_parcel(parcel: Parcel, orders: Orders, news: IO[bytes], make: Make = Host) -> None:
     """The same once the parcel is there."""
 
     def tell(word: Word) -> None:
         write_frame(news, to_bytes(word))
 
-    host = Host(parcel)
+    host = make(parcel)
     try:
         try:
             host.start()
