@@ -35,6 +35,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
 
 KINDS: dict[str, type] = {kind.__name__.lower(): kind for kind in get_args(Message)}
 NAMES = {kind: name for name, kind in KINDS.items()}
+FIELDS: dict[type, tuple[Field[Any], ...]] = {kind: fields(kind) for kind in KINDS.values()}
 
 
 Frame = Any
@@ -119,7 +120,7 @@ def write(message: Message, run: str, sender: int) -> Letter:
     """A message as it is sent to one receiver or many."""
     arrays: dict[str, np.ndarray] = {}
     body: dict[str, Any] = {}
-    for about in _fields(type(message)):
+    for about in FIELDS[type(message)]:
         value = getattr(message, about.name)
         if about.type == VECTORS:
             arrays |= value
@@ -177,11 +178,6 @@ def _opening(kind: str, run: str, sender: int, specs: Specs, body: dict[str, Any
     )
     # The first byte counts the fields: three more follow.
     return bytes([packed[0] + 3]) + packed[1:]
-
-
-@lru_cache(maxsize=64)
-def _fields(kind: type) -> tuple[Field[Any], ...]:
-    return fields(kind)
 
 
 @dataclass(frozen=True)
@@ -285,7 +281,7 @@ def _body(kind: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
     """The constructor's arguments, each checked against the message's annotation."""
     body: dict[str, Any] = header["body"]
     values: dict[str, Any] = {}
-    for about in _fields(kind):
+    for about in FIELDS[kind]:
         if about.type == ARRAY:
             if about.name not in arrays:
                 raise BadMessage(f"{header['kind']} without {about.name}")
@@ -304,7 +300,7 @@ def _body(kind: type, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
             value = body[about.name]
             values[about.name] = tuple(value) if isinstance(value, list) else value
     taken = set(values) - set(IN_HEADER)
-    if any(about.type == VECTORS for about in _fields(kind)):
+    if any(about.type == VECTORS for about in FIELDS[kind]):
         taken |= set(arrays)
     if not {*body, *arrays} <= taken:
         raise BadMessage(f"{header['kind']} with more than it should have")

@@ -11,7 +11,7 @@ import secrets
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import zmq
 from zmq.utils.monitor import recv_monitor_message
@@ -323,7 +323,7 @@ def _parts(socket: zmq.Socket[bytes], last: zmq.Frame) -> list[Frame]:
 
 def _wait(boxes: Sequence[Box], seconds: float) -> list[Box]:
     # Boxes of one transport are waited for together; there is no other here.
-    sockets = {cast(Inbox | Outbox, box).socket: box for box in boxes}
+    sockets: dict[Any, Box] = {cast(Inbox | Outbox, box).socket: box for box in boxes}
     # Rounded up: a poll of 0 ms for the last fraction of a millisecond would spin.
     wait = max(0, int(seconds * 1000) + 1)
     return [sockets[socket] for socket, _ in zmq.zmq_poll([(s, POLLIN) for s in sockets], wait)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,11 +83,10 @@ def small_partner(
         turns = []
         for number in range(repeats + 1):
             turn: Turn = {}
+            own = folder / f"{me}-{number}"
             ways: dict[str, Callable[[Clock], None]] = {
-                "ours": lambda clock, number=number: train(
-                    blueprint, learner, links, folder / f"{me}-{number}", clock
-                ),
-                "bare": lambda clock: bare.train(settings, learner, clock),
+                "ours": partial(train, blueprint, learner, links, own),
+                "bare": partial(bare.train, settings, learner),
             }
             for name, way in ways.items():
                 clock = Clock(settings.rounds)
@@ -150,7 +150,7 @@ class Bare:
         arrived: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
         for t in range(settings.rounds):
             header = t.to_bytes(4, "little") + self.me.to_bytes(4, "little")
-            frames = [header, theta.numpy(), gamma.numpy()]
+            frames: list[Any] = [header, theta.numpy(), gamma.numpy()]
             for socket in self.outboxes:
                 socket.send_multipart(frames, copy=False)
             mixed_theta, mixed_gamma = row[self.me] * theta, row[self.me] * gamma
