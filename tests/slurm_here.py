@@ -58,6 +58,7 @@ SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
 ReturnToService=2
 MpiDefault=none
+SchedulerParameters=batch_sched_delay=0
 KillWait=20
 AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/filetxt

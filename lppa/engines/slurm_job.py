@@ -1,0 +1,261 @@
+"""Slurm from outside: one job is submitted that runs `lppa run` inside, and followed to its end.
+
+What the job says is said here too. The job's hosts are the business of `slurm`, inside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from lppa.coordinator.figures import ENDED
+from lppa.engines.slurm import ask, run
+from lppa.protocol.errors import RunFailed, WrongUse
+from lppa.protocol.files import make_private, write_atomically
+from lppa.shell import INTERRUPTED, LPPA
+
+JOB, OUT, ERR = "slurm.job", "slurm.out", "slurm.err"
+FILES = (JOB, OUT, ERR)  # what is in a run's directory before the job has begun
+LOOK_EVERY = 0.5  # seconds between looks at what the job has said
+ASK_EVERY = 3.0  # seconds between questions to Slurm, which many ask
+WARNING = 60  # seconds before a job's time is over in which the run can end in order
+OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY")
+OVER += ("BOOT_FAIL", "DEADLINE", "REVOKED")
+CODES = {**dict.fromkeys(ENDED, 0), "failed": 1, "interrupted": INTERRUPTED}
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a job is asked for: `arguments` are those of the `lppa run` inside it."""
+
+    folder: Path
+    arguments: tuple[str, ...]
+    clients: int
+    goes_on: bool  # if clients or hosts are lost
+    options: tuple[str, ...] = ()  # of sbatch, as the person has typed them
+
+    @property
+    def name(self) -> str:
+        """What queues show."""
+        return f"lppa-{self.folder.name}"
+
+    @property
+    def script(self) -> str:
+        """The job: this command again. Slurm keeps it, so that nothing secret stands in it."""
+        # Instead of the shell: the warning before the end goes to the first process alone.
+        return f"#!/bin/sh\nexec {shlex.join([*LPPA, 'run', *self.arguments])}\n"
+
+    @property
+    def command(self) -> list[str]:
+        """How it is submitted; what the person has typed comes last, and so wins."""
+        folder = self.folder.resolve()
+        # Slurm has its own meaning for a % in these.
+        out, err = (str(folder / name).replace("%", "%%") for name in (OUT, ERR))
+        told = ["sbatch", "--parsable", f"--job-name={self.name}", f"--ntasks={self.clients}"]
+        told += [f"--output={out}", f"--error={err}", "--open-mode=append"]
+        told += ["--requeue", f"--signal=B:TERM@{WARNING}"]
+        # Slurm would end the whole job with its first host.
+        told += ["--no-kill"] if self.goes_on else []
+        return [*told, *self.options]
+
+
+def run_as_job(request: Request, say: Say) -> int:
+    """Submits a job, or finds the one that is at it, and follows it; returns its exit code."""
+    folder = request.folder
+    job = known_job(request)
+    ears = [Ear(folder / OUT, sys.stdout), Ear(folder / ERR, sys.stderr)]
+    if job is None:
+        for ear in ears:
+            ear.skip()
+        job = submit(request)
+        say(f"note: job {job} is submitted")
+    else:
+        say(f"note: job {job} is at it already: following it")
+    try:
+        follow(job, ears, say)
+    except KeyboardInterrupt:
+        say(f"note: job {job} is cancelled")
+        run(["scancel", job])
+        follow(job, ears, say)
+        if not any((folder / name).exists() for name in ("config.json", OUT)):
+            forget(folder)
+        with contextlib.suppress(RunFailed):
+            return exit_code(job, folder)
+        raise
+    return exit_code(job, folder)
+
+
+def known_job(request: Request) -> str | None:
+    """The job that a run was submitted as, if it is not over."""
+    try:
+        job = (request.folder / JOB).read_text().strip()
+    except OSError:
+        return None
+    found = look_up(job)
+    # Numbers begin anew one day, and each cluster has its own.
+    return job if found is not None and found.name == request.name and not found.over else None
+
+
+def submit(request: Request) -> str:
+    """Hands a job to Slurm; returns its number."""
+    folder = request.folder
+    fresh = not folder.exists()
+    make_private(folder)
+    try:
+        ended = run(request.command, request.script)
+    except FileNotFoundError:
+        trouble = "there is no sbatch here; run this where Slurm's commands are"
+    except subprocess.TimeoutExpired:
+        trouble = "sbatch does not answer; look with squeue whether the job is there"
+    else:
+        trouble = ""
+        if ended.returncode:
+            words = ended.stderr.strip().splitlines() or ["it did not say why"]
+            trouble = f"sbatch refused the job: {words[-1]}"
+    if trouble:
+        if fresh:
+            forget(folder)
+        raise WrongUse(f"--engine slurm: {trouble}")
+    # With several clusters their name follows the number.
+    job = ended.stdout.strip().partition(";")[0]
+    write_atomically(folder / JOB, f"{job}\n")
+    return job
+
+
+def forget(folder: Path) -> None:
+    """Takes a run's directory away that nothing has come of."""
+    for name in FILES:
+        (folder / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+@dataclass(frozen=True)
+class State:
+    """A job as Slurm sees it."""
+
+    state: str
+    reason: str = ""
+    name: str = ""
+
+    @property
+    def over(self) -> bool:
+        """Whether it will not come back."""
+        return self.state in OVER
+
+    def __str__(self) -> str:
+        plain = self.state.lower().replace("_", " ")
+        return plain if self.reason in ("", "None") or self.over else f"{plain} ({self.reason})"
+
+
+def look_up(job: str) -> State | None:
+    """How a job is; None if Slurm has forgotten it. Raises OSError if Slurm does not answer."""
+    try:
+        ended = run(["squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T|%r|%j"])
+    except subprocess.TimeoutExpired as error:
+        raise OSError(str(error)) from None
+    if ended.returncode:
+        if "Invalid job id" in ended.stderr:
+            return None
+        raise OSError(ended.stderr.strip())
+    told = ended.stdout.strip()
+    return State(*told.split("|", 2)) if told else None
+
+
+class Ear:
+    """Says here what a job writes to a file, line by line."""
+
+    def __init__(self, path: Path, to: TextIO) -> None:
+        self.path = path
+        self.to = to
+        self.at = 0
+
+    def skip(self) -> None:
+        """What is there already was said before."""
+        with contextlib.suppress(OSError):
+            self.at = self.path.stat().st_size
+
+    def listen(self, last: bool = False) -> None:
+        """Passes on what is new; part of a line only at the very end."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.at)
+                new = file.read()
+        except OSError:
+            return
+        if not last:
+            new = new[: new.rfind(b"\n") + 1]
+        self.at += len(new)
+        print(new.decode(errors="replace"), end="", file=self.to, flush=True)
+
+
+def follow(job: str, ears: Sequence[Ear], say: Say) -> None:
+    """Returns when a job is over, and all that it said has been said."""
+    shown, asked = "", -ASK_EVERY
+    while True:
+        for ear in ears:
+            ear.listen()
+        if time.monotonic() - asked >= ASK_EVERY:
+            asked = time.monotonic()
+            try:
+                found = look_up(job)
+            except OSError:
+                # The one who knows is away: the job goes on, and so do we.
+                found = State("")
+            if found is None or found.over:
+                break
+            if str(found) not in ("", shown):
+                shown = str(found)
+                say(f"note: job {job} is {shown}")
+        time.sleep(LOOK_EVERY)
+    for ear in ears:
+        ear.listen(last=True)
+
+
+def exit_code(job: str, folder: Path) -> int:
+    """The one that the command inside has ended with; raises RunFailed where it was killed."""
+    state, code = last_word(job)
+    if code is not None and code[1] == 0 and state in ("COMPLETED", "FAILED"):
+        return code[0]
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        # It had time for its last words, which have been passed on.
+        status = json.loads((folder / "summary.json").read_bytes())["status"]
+        return CODES[status]
+    how = f"is {State(state)}" if state else "is gone"
+    begun = (folder / "config.json").exists()
+    what = f"go on with it by --resume {folder}" if begun else f"see {folder / ERR}"
+    raise RunFailed(f"job {job} {how}, and the run with it; {what}")
+
+
+def last_word(job: str) -> tuple[str, tuple[int, int] | None]:
+    """How a job ended: its state, exit code and signal; nothing is known of some."""
+    with contextlib.suppress(WrongUse):
+        told = ask(
+            "sacct", "--noheader", "--allocations", "--parsable2", f"--jobs={job}",
+            "--format=State,ExitCode",
+        )  # fmt: skip
+        # The last line is that of the last start; a state may say more, as in CANCELLED by 0.
+        lines = [line.partition("|") for line in told.splitlines() if "|" in line]
+        if lines and lines[-1][0].split()[0] in OVER:
+            return lines[-1][0].split()[0], _code(lines[-1][2])
+    # Without accounting Slurm remembers a job for some minutes.
+    with contextlib.suppress(WrongUse):
+        told = ask("scontrol", "--oneliner", "show", "job", job)
+        fields = dict(word.split("=", 1) for word in told.split() if "=" in word)
+        return fields.get("JobState", ""), _code(fields.get("ExitCode", ""))
+    return "", None
+
+
+def _code(text: str) -> tuple[int, int] | None:
+    code, colon, number = text.partition(":")
+    return (int(code), int(number)) if colon and code.isdigit() and number.isdigit() else None
