@@ -30,6 +30,8 @@ COMMANDS = {
     "models": ("lppa.commands.models:models", "List the networks and their sizes."),
     "partition": ("lppa.commands.datasets:partition", "Show how data is split over clients."),
 }
+# What commands start on other machines: not in the list for people.
+HIDDEN = {"host": "lppa.commands.host:host"}
 
 
 class Lazy(click.Group):
@@ -39,9 +41,10 @@ class Lazy(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
+        if name not in COMMANDS and name not in HIDDEN:
             return None
-        module, _, attribute = COMMANDS[name][0].partition(":")
+        where = HIDDEN[name] if name in HIDDEN else COMMANDS[name][0]
+        module, _, attribute = where.partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 

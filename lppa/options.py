@@ -71,6 +71,8 @@ runs_argument = click.argument(
 )
 
 
+# Where a run goes on is not how it goes on.
+ENGINE = ("engine", "hosts", "interface", "address", "cpus_per_node", "gpus_per_node", "ssh")
 ALWAYS = ("as_json", "quiet", "verbose", "tensorboard", "problem", "rule", "secure", "chaos")
 
 
@@ -79,7 +81,7 @@ def refuse_others(*taken: str) -> None:
     context = click.get_current_context()
     for name in context.params:
         typed = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if typed and name not in (*taken, *ALWAYS):
+        if typed and name not in (*taken, *ALWAYS, *ENGINE):
             option = name.replace("_", "-")
             raise WrongUse(f"--resume goes on with a run as it is: leave --{option} out")
 

@@ -54,7 +54,8 @@ class Means:
     from its checkpoints in `out`. `problem` is what it learns where the run has a problem of its
     own: code never comes from the coordinator. `at_round` is called between rounds. A node that
     has not heard of the coordinator for `orphan_timeout` seconds ends; without one it does not.
-    `policy` is what it insists on.
+    `policy` is what it insists on. `place` is its number among the nodes of its machine, which
+    share the GPUs there; without one it is its id.
     """
 
     out: Path | None = None
@@ -66,6 +67,7 @@ class Means:
     at_round: Callable[[int], None] | None = None
     policy: Policy = field(default_factory=Policy)
     orphan_timeout: float | None = None
+    place: int | None = None
 
 
 def run_node(book: AddressBook, me: int, secret: str | None, means: Means) -> Path:
@@ -213,7 +215,8 @@ def make_task(
     """What a plan asks of this node; what it cannot do is refused."""
     data_dir = None if means.data_dir is None else str(means.data_dir)
     settings = means.policy.settings(plan, {"data_dir": data_dir})
-    device = torch.device(choose_device(settings.device, me, torch.cuda.device_count()))
+    place = me if means.place is None else means.place
+    device = torch.device(choose_device(settings.device, place, torch.cuda.device_count()))
     rule = find_rule(settings.rule)
     if settings.dataset.startswith(OWN) and means.problem is None:
         raise WrongUse(

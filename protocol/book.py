@@ -108,7 +108,7 @@ def book_content(book: AddressBook) -> dict[str, Any]:
         "coordinator": asdict(book.coordinator),
         "nodes": [{"id": i, **asdict(peer)} for i, peer in enumerate(book.nodes)],
     }
-    _book(content)
+    make_book(content)
     return content
 
 
@@ -129,7 +129,7 @@ def read_book(path: Path, insecure: bool = False) -> AddressBook:
     except (ValueError, RecursionError) as error:
         raise WrongUse(f"{path} is not JSON that can be read: {error}") from None
     try:
-        book = _book(content)
+        book = make_book(content)
     except WrongUse as error:
         raise WrongUse(f"{path}: {error}") from None
     if book.exposed and not insecure:
@@ -140,7 +140,8 @@ def read_book(path: Path, insecure: bool = False) -> AddressBook:
     return book
 
 
-def _book(content: Any) -> AddressBook:
+def make_book(content: Any) -> AddressBook:
+    """The book that `book_content` gave out; raises WrongUse for anything else."""
     if not isinstance(content, dict):
         raise WrongUse("it must be an object with run, coordinator and nodes")
     run, nodes = content.get("run"), content.get("nodes")

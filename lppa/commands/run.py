@@ -1,4 +1,4 @@
-"""`lppa run`: an experiment on this machine. A thin shell over `run.run_local`."""
+"""`lppa run`: an experiment, here or by an engine. A thin shell over `run_local`, `run_placed`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from lppa.attack.names import check_call
 from lppa.coordinator.figures import Summary
+from lppa.engines.options import chosen_engine, engine_options
 from lppa.options import (
     brought_code,
     chosen_nodes,
@@ -36,7 +37,7 @@ from lppa.running.naming import find_run, new_folder
 from lppa.running.past import read_past
 from lppa.running.prepare import make_blueprint
 from lppa.running.records import report_on
-from lppa.running.run import run_local
+from lppa.running.run import run_local, run_placed
 from lppa.shell import (
     INTERRUPTED,
     call_lppa,
@@ -63,6 +64,7 @@ from lppa.shell import (
     " NODE@ROUND, as in kill:3@7. slow:2@5x0.5 makes every round from there half a second longer.",
 )
 @click.option("--secure", is_flag=True, help="Encrypt the links, although they are local.")
+@engine_options
 @tensorboard_option
 @json_option("Print summary.json on standard output.")
 @verbosity
@@ -82,8 +84,9 @@ def run(
     tensorboard: bool,
     as_json: bool,
     settings: Settings,
+    **engines: Any,
 ) -> None:
-    """Run an experiment with every client as a process of its own on this machine."""
+    """Run an experiment with every client as a process of its own, on this machine or on others."""
     past = read_past(find_run(resume)) if resume is not None else None
     if past is None:
         code = brought_code(settings)
@@ -96,23 +99,22 @@ def run(
         folder, blueprint, attackers = past.folder, past.blueprint, past.attackers
         code, settings = brought_code(blueprint.settings), blueprint.settings
     trouble = parse_chaos(chaos, blueprint.nodes)
-    check_temporary_folder()
-    check_open_files(blueprint.nodes, secure)
-    warm_up()
-    try:
-        summary = run_local(
-            blueprint,
-            folder,
-            choose_display(settings.rounds + settings.finish, is_quiet()),
-            secure,
-            attackers,
-            tensorboard,
-            code,
-            trouble,
-            past,
+    engine = chosen_engine(blueprint.nodes, **engines)
+    display = choose_display(settings.rounds + settings.finish, is_quiet())
+    if engine is not None:
+        summary = run_placed(
+            blueprint, folder, display, engine, attackers, tensorboard, code, trouble, past
         )
-    finally:
-        stop_fork_server()
+    else:
+        check_temporary_folder()
+        check_open_files(blueprint.nodes, secure)
+        warm_up()
+        try:
+            summary = run_local(
+                blueprint, folder, display, secure, attackers, tensorboard, code, trouble, past
+            )
+        finally:
+            stop_fork_server()
     if attack is None or not summary.ended:
         finish(summary, folder, as_json)
         return

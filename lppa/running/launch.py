@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -102,24 +102,38 @@ class Given:
 
 
 class LocalNodes:
-    """The node processes of a local run; none before `start`."""
+    """The node processes of a run on this machine; none before `start`.
 
-    def __init__(self, book: AddressBook, secrets: Sequence[str | None], given: Given) -> None:
+    They are all nodes of the book, or those that are named.
+    """
+
+    def __init__(
+        self,
+        book: AddressBook,
+        secrets: Sequence[str | None],
+        given: Given,
+        nodes: Sequence[int] | None = None,
+    ) -> None:
+        self.book = book
+        self.given = given
         self.folder = given.folder
-        self.calls = [(book, node, secret, given) for node, secret in enumerate(secrets)]
+        self.nodes = tuple(range(len(secrets)) if nodes is None else nodes)
+        self.secrets = tuple(secrets)
         self.processes: list[BaseProcess] = []
 
-    def start(self) -> None:
+    def start(self, coordinator: str = "") -> None:
         """Starts all; whoever calls this calls `end` too, also after an interruption."""
         warm_up()
-        for call in self.calls:
-            fork(node_process, call, self.processes)
+        peer, book = self.book.coordinator, self.book
+        book = replace(book, coordinator=replace(peer, endpoint=coordinator or peer.endpoint))
+        for place, (node, secret) in enumerate(zip(self.nodes, self.secrets, strict=True)):
+            fork(node_process, (book, node, secret, self.given, place), self.processes)
 
     def deaths(self) -> dict[int, str]:
         """Processes that have ended badly, and how."""
         return {
             node: describe_exit(process.exitcode) + self._last_words(node)
-            for node, process in enumerate(self.processes)
+            for node, process in zip(self.nodes, self.processes, strict=False)
             if process.exitcode not in (None, 0)
         }
 
@@ -140,7 +154,7 @@ class LocalNodes:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(process.pid, number)
             self._wait(seconds)
-        for node, process in enumerate(self.processes):
+        for node, process in zip(self.nodes, self.processes, strict=False):
             process.close()
             output = output_file(self.folder, node)
             if output.exists() and output.stat().st_size == 0:
@@ -182,8 +196,10 @@ def output_file(folder: Path, node: int) -> Path:
     return folder / "nodes" / str(node) / "output.log"
 
 
-def node_process(book: AddressBook, node: int, secret: str | None, given: Given) -> None:
-    """The life of a local node; runs in the child."""
+def node_process(
+    book: AddressBook, node: int, secret: str | None, given: Given, place: int
+) -> None:
+    """The life of a local node, the one at this place on this machine; runs in the child."""
     # Ctrl-C in a terminal reaches the whole group; the coordinator decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -208,6 +224,7 @@ def node_process(book: AddressBook, node: int, secret: str | None, given: Given)
             resume=given.resume,
             problem=None if given.code is None else unpack(given.code.read_bytes()).made,
             at_round=trouble_of(given.chaos, node),
+            place=place,
             # One person starts all of them: what the plan says is what that person has said.
             policy=Policy(allow_reveal_batches=True, trusts_folders=True),
         )

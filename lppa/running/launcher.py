@@ -10,8 +10,11 @@ GRACE = 5.0  # seconds in which a node may end by itself
 class Launcher(Protocol):
     """The processes of a run's nodes, wherever they are; none before `start`."""
 
-    def start(self) -> None:
-        """Starts all; whoever calls this calls `end` too, also after an interruption."""
+    def start(self, coordinator: str) -> None:
+        """Starts all; whoever calls this calls `end` too, also after an interruption.
+
+        `coordinator` is where it listens.
+        """
 
     def deaths(self) -> dict[int, str]:
         """Nodes whose process has ended badly, and how."""

@@ -1,6 +1,6 @@
-"""A run as the coordinator lives it: bootstrap, watch, summary; alone or with local nodes.
+"""A run as the coordinator lives it: bootstrap, watch, summary; alone or with nodes to start.
 
-The commands are thin shells over `coordinate` and `run_local`.
+The commands are thin shells over `coordinate`, `run_local` and `run_placed`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from lppa.coordinator.metrics import Collection, summarise
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.views import first_view, make_view, part_of
 from lppa.coordinator.watch import Watch
+from lppa.engines.engine import Engine
+from lppa.engines.interface import endpoint
+from lppa.engines.parcel import Order, placed_book
 from lppa.own_code import OwnCode
 from lppa.protocol.book import NO_KEY, AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR
@@ -68,7 +71,7 @@ def coordinate(
         try:
             records.begin(blueprint, facts)
             if nodes is not None:
-                nodes.start()
+                nodes.start(inbox.endpoint)
             led.bootstrap()
             start = time.monotonic() - began
             led.watch.follow()
@@ -243,10 +246,7 @@ def run_local(
     check_temporary_folder()
     check_open_files(blueprint.nodes, secure)
     warm_up()
-    settings, problem = blueprint.settings, None if code is None else code.made
-    facts = look(settings, blueprint.nodes, blueprint.run_seed, problem)
-    if facts is not None:
-        blueprint = choose_noise(blueprint, facts)
+    blueprint, facts = looked_at(blueprint, code)
     with private_folder() as private:
         book, keys = local_book(blueprint.nodes, private, secure)
         timeout = blueprint.settings.timeout
@@ -262,6 +262,51 @@ def run_local(
         if summary.ended:
             forget_checkpoints(folder)
         return summary
+
+
+def looked_at(blueprint: Blueprint, code: OwnCode | None) -> tuple[Blueprint, Facts | None]:
+    """What is known of data and network before a run, and what follows for its noise."""
+    problem = None if code is None else code.made
+    facts = look(blueprint.settings, blueprint.nodes, blueprint.run_seed, problem)
+    return (blueprint if facts is None else choose_noise(blueprint, facts)), facts
+
+
+def run_placed(
+    blueprint: Blueprint,
+    folder: Path,
+    listener: Listener,
+    engine: Engine,
+    attackers: Sequence[int] = (),
+    tensorboard: bool = False,
+    code: OwnCode | None = None,
+    chaos: Chaos = (),
+    past: Past | None = None,
+) -> Summary:
+    """A run whose nodes an engine places on hosts; the coordinator is here. Links are encrypted.
+
+    The same as `run_local` in everything else: all files come back into the run's directory.
+    """
+    check_open_files(blueprint.nodes, encrypted=True)
+    blueprint, facts = looked_at(blueprint, code)
+    where = endpoint(engine.address)
+    book, keys = placed_book(secrets.token_hex(8), blueprint.nodes, where)
+    order = Order(
+        book,
+        keys[:-1],
+        folder.resolve(),
+        blueprint.settings.timeout,
+        tuple(attackers),
+        chaos,
+        past is not None,
+        None if code is None else code.pack(),
+    )
+    nodes = engine.launcher(order)
+    summary = coordinate(
+        book, keys[-1], blueprint, folder, listener, nodes, facts, tensorboard, past, attackers
+    )
+    if summary.ended:
+        forget_checkpoints(folder)
+    return summary
 
 
 def local_book(nodes: int, private: Path, secure: bool) -> tuple[AddressBook, list[str | None]]:

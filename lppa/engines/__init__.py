@@ -1,0 +1,1 @@
+"""Nodes on other machines: who starts them there, and how what they make comes back."""

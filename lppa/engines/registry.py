@@ -1,0 +1,27 @@
+"""The engines by name. Another one is a line here, and a module beside this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+
+from lppa.engines.engine import Engine, Wanted
+from lppa.engines.ssh import SshEngine
+from lppa.protocol.checks import flag
+from lppa.protocol.errors import WrongUse
+
+LOCAL = "local"
+
+# name -> how it is made, and which of the options it takes
+ENGINES: dict[str, tuple[Callable[[Wanted], Engine], tuple[str, ...]]] = {
+    "ssh": (SshEngine, ("hosts", "interface", "ssh")),
+}
+
+
+def make_engine(name: str, wanted: Wanted) -> Engine | None:
+    """The engine of a name, None for this machine alone; refuses what it has no use for."""
+    make, taken = (None, ()) if name == LOCAL else ENGINES[name]
+    for one in fields(Wanted):
+        if one.name not in ("nodes", *taken) and getattr(wanted, one.name) is not None:
+            raise WrongUse(f"{flag(one.name)} is of no use with --engine {name}: leave it out")
+    return None if make is None else make(wanted)
