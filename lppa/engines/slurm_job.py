@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import shlex
 import subprocess
 import sys
@@ -17,21 +18,48 @@ from pathlib import Path
 from typing import TextIO
 
 from lppa.coordinator.figures import ENDED
+from lppa.engines.engine import Wanted
 from lppa.engines.slurm import ask, run
 from lppa.protocol.errors import RunFailed, WrongUse
 from lppa.protocol.files import make_private, write_atomically
+from lppa.running.rundir import BEFORE
 from lppa.shell import INTERRUPTED, LPPA
 
-JOB, OUT, ERR = "slurm.job", "slurm.out", "slurm.err"
-FILES = (JOB, OUT, ERR)  # what is in a run's directory before the job has begun
+JOB, OUT, ERR = BEFORE
 LOOK_EVERY = 0.5  # seconds between looks at what the job has said
 ASK_EVERY = 3.0  # seconds between questions to Slurm, which many ask
 WARNING = 60  # seconds before a job's time is over in which the run can end in order
-OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY")
-OVER += ("BOOT_FAIL", "DEADLINE", "REVOKED")
+OVER = (
+    *("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY"),
+    *("BOOT_FAIL", "DEADLINE", "REVOKED"),
+)
 CODES = {**dict.fromkeys(ENDED, 0), "failed": 1, "interrupted": INTERRUPTED}
 
 Say = Callable[[str], None]
+
+
+class SlurmJob:
+    """A job that is yet to be: what stands for the engine where there are no hosts to name."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        try:
+            typed = shlex.split(wanted.slurm_options or "")
+        except ValueError as error:
+            raise WrongUse(f"--slurm-options cannot be understood: {error}") from None
+        if any(not word.startswith("-") for word in typed[:1]):
+            raise WrongUse(f"--slurm-options are like --time=1:00:00, not like {typed[0]!r}")
+        self.options = [f"--ntasks={wanted.nodes}"]
+        if wanted.cpus_per_node is not None:
+            self.options.append(f"--cpus-per-task={max(1, math.ceil(wanted.cpus_per_node))}")
+        # What the person has typed comes last, and so wins.
+        self.options += typed
+
+    def run(self, folder: Path, arguments: Sequence[str], goes_on: bool, say: Say) -> int:
+        """Runs `lppa run` with these arguments in a job; returns its exit code.
+
+        Such a run may go on if clients are lost, and so if hosts are.
+        """
+        return run_as_job(Request(folder, tuple(arguments), goes_on, tuple(self.options)), say)
 
 
 @dataclass(frozen=True)
@@ -40,9 +68,8 @@ class Request:
 
     folder: Path
     arguments: tuple[str, ...]
-    clients: int
-    goes_on: bool  # if clients or hosts are lost
-    options: tuple[str, ...] = ()  # of sbatch, as the person has typed them
+    goes_on: bool
+    options: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -53,15 +80,16 @@ class Request:
     def script(self) -> str:
         """The job: this command again. Slurm keeps it, so that nothing secret stands in it."""
         # Instead of the shell: the warning before the end goes to the first process alone.
-        return f"#!/bin/sh\nexec {shlex.join([*LPPA, 'run', *self.arguments])}\n"
+        command = shlex.join([*LPPA, "run", *self.arguments])
+        return f"#!/bin/sh\ncd {shlex.quote(str(Path.cwd()))} && exec {command}\n"
 
     @property
     def command(self) -> list[str]:
-        """How it is submitted; what the person has typed comes last, and so wins."""
+        """How it is submitted."""
         folder = self.folder.resolve()
         # Slurm has its own meaning for a % in these.
         out, err = (str(folder / name).replace("%", "%%") for name in (OUT, ERR))
-        told = ["sbatch", "--parsable", f"--job-name={self.name}", f"--ntasks={self.clients}"]
+        told = ["sbatch", "--parsable", f"--job-name={self.name}"]
         told += [f"--output={out}", f"--error={err}", "--open-mode=append"]
         told += ["--requeue", f"--signal=B:TERM@{WARNING}"]
         # Slurm would end the whole job with its first host.
@@ -134,7 +162,7 @@ def submit(request: Request) -> str:
 
 def forget(folder: Path) -> None:
     """Takes a run's directory away that nothing has come of."""
-    for name in FILES:
+    for name in BEFORE:
         (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         folder.rmdir()
