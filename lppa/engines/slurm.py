@@ -120,10 +120,10 @@ def repeated(text: str) -> list[int]:
     return found
 
 
-def ask(*command: str) -> str:
+def ask(*command: str, given: str = "") -> str:
     """What a program of Slurm answers; raises WrongUse with its words where it cannot."""
     try:
-        ended = run(command)
+        ended = run(command, given)
     except FileNotFoundError:
         raise WrongUse(
             f"--engine slurm: there is no {command[0]} here; run this where Slurm's commands are"

@@ -23,6 +23,7 @@ from lppa.engines.slurm import ask, run
 from lppa.protocol.errors import RunFailed, WrongUse
 from lppa.protocol.files import make_private, write_atomically
 from lppa.running.rundir import BEFORE
+from lppa.running.signals import postponed
 from lppa.shell import INTERRUPTED, LPPA
 
 JOB, OUT, ERR = BEFORE
@@ -79,9 +80,11 @@ class Request:
     @property
     def script(self) -> str:
         """The job: this command again. Slurm keeps it, so that nothing secret stands in it."""
-        # Instead of the shell: the warning before the end goes to the first process alone.
+        here, out = shlex.quote(str(Path.cwd())), shlex.quote(str(self.folder.resolve() / OUT))
         command = shlex.join([*LPPA, "run", *self.arguments])
-        return f"#!/bin/sh\ncd {shlex.quote(str(Path.cwd()))} && exec {command}\n"
+        # A job that is started again has one result. The command takes the shell's place: the
+        # warning before the job's time is over goes to its first process alone.
+        return f"#!/bin/sh\n: >{out}\ncd {here} && exec {command}\n"
 
     @property
     def command(self) -> list[str]:
@@ -101,25 +104,32 @@ def run_as_job(request: Request, say: Say) -> int:
     """Submits a job, or finds the one that is at it, and follows it; returns its exit code."""
     folder = request.folder
     job = known_job(request)
-    ears = [Ear(folder / OUT, sys.stdout), Ear(folder / ERR, sys.stderr)]
-    if job is None:
-        for ear in ears:
-            ear.skip()
-        job = submit(request)
-        say(f"note: job {job} is submitted")
-    else:
-        say(f"note: job {job} is at it already: following it")
+    ear = Ear(folder / ERR, sys.stderr)
     try:
-        follow(job, ears, say)
+        if job is None:
+            ear.skip()
+            (folder / OUT).unlink(missing_ok=True)
+            # A job whose number nobody has noted would go on alone.
+            with postponed():
+                job = submit(request)
+            say(f"note: job {job} is submitted")
+        else:
+            say(f"note: job {job} is at it already: following it")
+        follow(job, ear, say)
     except KeyboardInterrupt:
+        if job is None:
+            raise
         say(f"note: job {job} is cancelled")
         run(["scancel", job])
-        follow(job, ears, say)
+        follow(job, ear, say)
         if not any((folder / name).exists() for name in ("config.json", OUT)):
             forget(folder)
         with contextlib.suppress(RunFailed):
             return exit_code(job, folder)
         raise
+    finally:
+        # Its results, once it has come to them for good.
+        Ear(folder / OUT, sys.stdout).listen()
     return exit_code(job, folder)
 
 
@@ -140,22 +150,12 @@ def submit(request: Request) -> str:
     fresh = not folder.exists()
     make_private(folder)
     try:
-        ended = run(request.command, request.script)
-    except FileNotFoundError:
-        trouble = "there is no sbatch here; run this where Slurm's commands are"
-    except subprocess.TimeoutExpired:
-        trouble = "sbatch does not answer; look with squeue whether the job is there"
-    else:
-        trouble = ""
-        if ended.returncode:
-            words = ended.stderr.strip().splitlines() or ["it did not say why"]
-            trouble = f"sbatch refused the job: {words[-1]}"
-    if trouble:
+        # With several clusters their name follows the number.
+        job = ask(*request.command, given=request.script).strip().partition(";")[0]
+    except WrongUse:
         if fresh:
             forget(folder)
-        raise WrongUse(f"--engine slurm: {trouble}")
-    # With several clusters their name follows the number.
-    job = ended.stdout.strip().partition(";")[0]
+        raise
     write_atomically(folder / JOB, f"{job}\n")
     return job
 
@@ -213,26 +213,24 @@ class Ear:
         with contextlib.suppress(OSError):
             self.at = self.path.stat().st_size
 
-    def listen(self, last: bool = False) -> None:
-        """Passes on what is new; part of a line only at the very end."""
+    def listen(self) -> None:
+        """Passes on what is new, in whole lines."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self.at)
                 new = file.read()
         except OSError:
             return
-        if not last:
-            new = new[: new.rfind(b"\n") + 1]
+        new = new[: new.rfind(b"\n") + 1]
         self.at += len(new)
         print(new.decode(errors="replace"), end="", file=self.to, flush=True)
 
 
-def follow(job: str, ears: Sequence[Ear], say: Say) -> None:
+def follow(job: str, ear: Ear, say: Say) -> None:
     """Returns when a job is over, and all that it said has been said."""
     shown, asked = "", -ASK_EVERY
     while True:
-        for ear in ears:
-            ear.listen()
+        ear.listen()
         if time.monotonic() - asked >= ASK_EVERY:
             asked = time.monotonic()
             try:
@@ -241,13 +239,12 @@ def follow(job: str, ears: Sequence[Ear], say: Say) -> None:
                 # The one who knows is away: the job goes on, and so do we.
                 found = State("")
             if found is None or found.over:
-                break
+                ear.listen()
+                return
             if str(found) not in ("", shown):
                 shown = str(found)
                 say(f"note: job {job} is {shown}")
         time.sleep(LOOK_EVERY)
-    for ear in ears:
-        ear.listen(last=True)
 
 
 def exit_code(job: str, folder: Path) -> int:
