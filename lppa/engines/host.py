@@ -105,4 +105,6 @@ class Host:
     def close(self) -> None:
         """Leaves nothing on this machine."""
         stop_fork_server()
+        if self.mirror is not None:
+            self.mirror.close()
         self.opened.close()

@@ -11,12 +11,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from lppa.protocol.files import OWNER_ALONE, forget_unfinished, make_private
 
 MOST = 1 << 20  # bytes of a piece
 LONGEST = 1 << 42  # bytes of a file
-REMEMBERED = 64  # last bytes of what was sent, to know the file again
 COMMON = 3  # checkpoints that all nodes have and that are kept
 CHECKPOINTS = "checkpoints"
 UNFINISHED = "mirrored"  # as long as what `forget_unfinished` looks for
@@ -61,12 +61,22 @@ def owner(path: str) -> int | None:
 
 @dataclass(frozen=True)
 class Seen:
-    """A file as it was when it was last sent; `tail` are the last bytes of what was."""
+    """A file as it was when it was sent as a whole."""
 
     inode: int
     size: int
     changed: int
-    tail: bytes = b""
+
+
+@dataclass
+class Tail:
+    """A file that grows, and how much of it was sent; −1 where it has to begin anew.
+
+    It stays open: as long as it is, no other file can pass for it.
+    """
+
+    file: IO[bytes]
+    sent: int = -1
 
 
 class Mirror:
@@ -76,6 +86,13 @@ class Mirror:
         self.folder = folder
         self.nodes = tuple(nodes)
         self.seen: dict[str, Seen] = {}
+        self.tails: dict[str, Tail] = {}
+
+    def close(self) -> None:
+        """Lets go of the files."""
+        for tail in self.tails.values():
+            tail.file.close()
+        self.tails = {}
 
     def know(self) -> None:
         """What is there now is known where it goes to."""
@@ -126,30 +143,38 @@ class Mirror:
                 yield Gone(path)
 
     def _grown(self, path: str) -> Iterator[Piece]:
-        before = self.seen.get(path)
-        try:
-            file = (self.folder / path).open("rb")
-        except FileNotFoundError:
+        tail = self._tail(path)
+        if tail is None:
             return
-        with file:
-            now = os.fstat(file.fileno())
-            if before is None and now.st_size == 0:
-                return  # nothing may ever be said in it
-            if before is not None and before.inode == now.st_ino and before.size == now.st_size:
+        size = os.fstat(tail.file.fileno()).st_size
+        anew = tail.sent < 0 or size < tail.sent
+        at = 0 if anew else tail.sent
+        tail.file.seek(at)
+        while at < size or anew:
+            data = tail.file.read(MOST)
+            yield Piece(path, at, data)
+            at, anew = at + len(data), False
+            # Noted at once: whoever takes the pieces may stop in between.
+            tail.sent = at
+            if not data:
                 return
-            at, tail = (0, b"") if before is None else (before.size, before.tail)
-            if before is not None:
-                file.seek(at - len(tail))
-                if before.inode != now.st_ino or file.read(len(tail)) != tail:
-                    at, tail = 0, b""
-            file.seek(at)
-            while (data := file.read(MOST)) or at == 0:
-                yield Piece(path, at, data)
-                at, tail = at + len(data), (tail + data)[-REMEMBERED:]
-                # Noted at once: whoever takes the pieces may stop in between.
-                self.seen[path] = Seen(now.st_ino, at, 0, tail)
-                if not data:
-                    return
+
+    def _tail(self, path: str) -> Tail | None:
+        """The file that is called so now; None if nothing was ever said in it."""
+        known = self.tails.get(path)
+        try:
+            now = (self.folder / path).stat(follow_symlinks=False)
+            if known is not None and os.path.samestat(now, os.fstat(known.file.fileno())):
+                return known
+            if known is None and now.st_size == 0:
+                return None
+            file = os.fdopen(os.open(self.folder / path, os.O_RDONLY | os.O_NOFOLLOW), "rb", 0)
+        except OSError:
+            return None
+        if known is not None:
+            known.file.close()
+        self.tails[path] = Tail(file)
+        return self.tails[path]
 
     def _whole(self, path: str) -> Iterator[Piece]:
         try:

@@ -97,7 +97,7 @@ def _parcel(content: Any) -> Parcel:
     timeout = _is(float, content["timeout"])
     if not 0 < timeout <= LONGEST_WAIT:
         raise ValueError("no time to wait")
-    files = {_is(str, path): _is(bytes, data) for path, data in content["files"].items()}
+    files = {_is(str, path): _is(bytes, data) for path, data in _is(dict, content["files"]).items()}
     if any(owner(path) not in keys for path in files):
         raise ValueError("files of other nodes")
     code, interface = content["code"], content["interface"]

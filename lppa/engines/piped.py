@@ -40,6 +40,7 @@ from lppa.engines.mirror import (
 )
 from lppa.engines.parcel import Parcel
 from lppa.protocol.errors import RunFailed
+from lppa.protocol.names import name_all
 from lppa.running.launcher import GRACE
 from lppa.running.signals import postponed
 
@@ -49,6 +50,7 @@ HERE_EVERY = 5.0  # seconds
 START = 60.0  # seconds at least for a host to load what it needs
 SILENT = 30.0  # seconds without a word after which a host that is ending is given up
 LONGEST_WORDS = 300
+NO_LPPA = "install lppa there, or say which Python has it: python=PATH"
 LAST_LINES, MOST_LINE = 20, 4096
 
 
@@ -68,6 +70,7 @@ class PipedHost:
         self.heard = time.monotonic()
         self.process: subprocess.Popen[bytes] | None = None
         self.thread = threading.Thread(target=self._live, daemon=True, name=name)
+        self.listener = threading.Thread(target=self._listen, daemon=True, name=name)
         self.said: deque[str] = deque(maxlen=LAST_LINES)
         self.lock = threading.Lock()
         self.may_write = False
@@ -88,12 +91,7 @@ class PipedHost:
             except OSError as error:
                 raise RunFailed(f"{self.command[0]} cannot be started: {error.strerror}") from None
             self.thread.start()
-            threading.Thread(target=self._listen, daemon=True, name=self.name).start()
-
-    @property
-    def ids(self) -> str:
-        """Its nodes, in words."""
-        return ", ".join(map(str, self.parcel.nodes))
+            self.listener.start()
 
     @property
     def deaths(self) -> dict[int, str]:
@@ -195,10 +193,15 @@ class PipedHost:
 
     def _last_words(self) -> str:
         """How the command ended, and what it said before."""
+        self.listener.join(GRACE)
         code = None if self.process is None else self.process.poll()
         words = [line.strip() for line in self.said if line.strip()]
         how = "its pipe was closed" if code is None else _ending(self.command[0], code)
-        return f"{how} ({words[-1][:LONGEST_WORDS]})" if words else how
+        if not words:
+            return how
+        last = words[-1][:LONGEST_WORDS]
+        advice = f"; {NO_LPPA}" if last.endswith("No module named lppa") else ""
+        return f"{how} ({last}){advice}"
 
 
 class Refusal(Exception):
@@ -273,4 +276,7 @@ class PipedHosts:
         for host in self.hosts:
             host.reap()
             if host.why and host.started:
-                log.warning("warning: what node %s made may be missing: it %s", host.ids, host.why)
+                whose = name_all(set(host.parcel.nodes))
+                log.warning(
+                    "warning: files of %s may be missing: what ran there %s", whose, host.why
+                )
