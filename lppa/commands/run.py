@@ -91,8 +91,11 @@ def run(
     **engines: Any,
 ) -> None:
     """Run an experiment with every client as a process of its own, on this machine or on others."""
-    again = out if engines["engine"] == SLURM and was_requeued() and out and is_run(out) else None
-    past = read_past(again or find_run(str(resume))) if again or resume is not None else None
+    begun = begun_before(engines["engine"], out)
+    if resume is not None:
+        refuse_others("resume")
+        begun = find_run(resume)
+    past = None if begun is None else read_past(begun)
     if past is None:
         code = brought_code(settings)
         folder = new_folder(out, name, settings)
@@ -100,8 +103,6 @@ def run(
         blueprint = make_blueprint(settings, nodes, folder.name)
         attackers = check_attack(attacker, attack, victim, nodes)
     else:
-        if again is None:
-            refuse_others("resume")
         folder, blueprint, attackers = past.folder, past.blueprint, past.attackers
         code, settings = brought_code(blueprint.settings), blueprint.settings
     trouble = parse_chaos(chaos, blueprint.nodes)
@@ -139,6 +140,13 @@ def run(
         ended = call_lppa(*options)
         report_on(folder)
         sys.exit(ended)
+
+
+def begun_before(engine: str, out: Path | None) -> Path | None:
+    """The run of a job that Slurm has started again: it goes on, with the same command."""
+    if engine != SLURM or out is None or not was_requeued():
+        return None
+    return out if is_run(out) else None
 
 
 def check_attack(

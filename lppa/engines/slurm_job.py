@@ -120,7 +120,8 @@ def run_as_job(request: Request, say: Say) -> int:
         if job is None:
             raise
         say(f"note: job {job} is cancelled")
-        run(["scancel", job])
+        with contextlib.suppress(WrongUse):
+            ask("scancel", job)
         follow(job, ear, say)
         if not any((folder / name).exists() for name in ("config.json", OUT)):
             forget(folder)
