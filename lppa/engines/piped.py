@@ -114,9 +114,9 @@ class PipedHost:
             write_frame(process.stdin, to_bytes(word))
 
     def ask_to_end(self, patience: float) -> None:
-        """Tells the host to end, or ends the command if the host does not listen yet."""
+        """Tells the host to end, or ends the command if no node has begun: nothing is lost."""
         self.asked_to_end, self.heard = True, time.monotonic() + patience
-        if self.may_write:
+        if self.started:
             self.tell(End(float(patience)))
         else:
             self.kill(signal.SIGTERM)

@@ -63,9 +63,12 @@ def serve(orders: IO[bytes], news: IO[bytes]) -> None:
     """A host from its parcel to its end; nothing of it is left afterwards."""
     news.write(GREETING)
     news.flush()
-    raw = read_frame(orders, MOST)
+    try:
+        raw = read_frame(orders, MOST)
+    except BadFrame:
+        raw = None
     if raw is None:
-        raise WrongUse("no parcel came: `lppa run --engine` starts hosts, not people")
+        raise WrongUse("no parcel came: hosts are started by `lppa run --engine`, not by people")
     serve_parcel(unpack(raw), Orders(orders), news)
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from hosts import NODES, SMALL, Pipes, alone, go_on, placed
 from processes import eventually, marked, read_lines, read_summary
 from script_modules import import_script
 
+from lppa.api import own_code
 from lppa.running.display import Silent
+from lppa.running.prepare import make_blueprint
+from lppa.running.run import run_local, run_placed
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +91,19 @@ def test_the_others_go_on_without_the_nodes_of_a_host_that_is_killed(tmp_path):
     assert tuple(told[-1]["members"]) == (0, 1)
     assert (run / "nodes/1/state.pt").exists()
     assert not (run / "nodes/2/state.pt").exists()
+
+
+def test_a_rule_of_ones_own_goes_to_the_hosts(tmp_path):
+    file = Path(__file__).parent.parent / "examples" / "push_sum.py"
+    told = {**SMALL, "topology": "directed-ring"}
+    code, settings = own_code(None, f"{file}:PushSum", told)
+    blueprint = make_blueprint(settings, NODES, "run")
+    runs = [tmp_path / "alone", tmp_path / "run"]
+    assert run_local(blueprint, runs[0], Silent(), code=code).status == "completed"
+    assert run_placed(blueprint, runs[1], Silent(), Pipes(), code=code).status == "completed"
+    here, there = ([f.read_bytes() for f in sorted(r.glob("nodes/*/state.pt"))] for r in runs)
+    assert len(here) == NODES
+    assert here == there
 
 
 def test_a_node_that_dies_on_a_host_is_named_with_its_last_words(tmp_path):

@@ -65,10 +65,11 @@ def test_a_run_over_ssh_ends_with_the_bits_of_a_local_one_and_shows_no_key(chaos
     assert not any(key.encode() in onlooker.seen for key in engine.order.keys)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_over_ssh_leaves_nothing_there_and_goes_on_to_the_same_bits(
     chaos, sshd, started, tmp_path
 ):
-    settings = {"rounds": 100, "latency": 20}
+    settings = {"rounds": 60, "latency": 20}
     told = {**SMALL, **settings}
     options = [x for k, v in told.items() for x in (f"--{k.replace('_', '-')}", v)]
     engine = ["--engine", "ssh", "--hosts", sshd.hosts, "--ssh", sshd.ssh, "-q"]
@@ -78,7 +79,7 @@ def test_an_interrupted_run_over_ssh_leaves_nothing_there_and_goes_on_to_the_sam
     command.signal_group(signal.SIGINT)
     assert command.end().code == 130, command.err
     assert read_summary(run)["status"] == "interrupted"
-    eventually(lambda: marked(started.mark) <= {sshd.command.pid}, what="the hosts have ended")
+    eventually(lambda: marked(started.mark) <= sshd.pids, what="the hosts have ended")
     assert list(started.temporary.glob("lppa-*")) == []
     ended = started.command("lppa", "run", "--resume", run, *engine).end()
     assert ended.code == 0, ended.err
