@@ -24,14 +24,9 @@ HOST, CLIENT = "host", "client"
 TASKS = (HOST, CLIENT)
 PATIENCE = 60.0  # seconds for an answer of Slurm's
 # Frames are no lines, which srun would wait for. The coordinator's own step holds the CPUs too.
-STEP = ("srun", "--overlap", "--nodes=1", "--ntasks=1", "--unbuffered", "--cpu-bind=none")
-# What a job was asked for per task is not meant for a step with one task for many clients.
-NOT_FOR_STEPS = (
-    "SLURM_CPUS_PER_TASK",
-    "SLURM_GPUS_PER_TASK",
-    "SLURM_TRES_PER_TASK",
-    "SLURM_NTASKS_PER_NODE",
-    "SLURM_DISTRIBUTION",
+STEP = (
+    *("srun", "--overlap", "--nodes=1", "--ntasks=1", "--unbuffered", "--cpu-bind=none"),
+    "--job-name=lppa-host",
 )
 REPEATED = re.compile(r"(\d+)(?:\(x(\d+)\))?")
 
@@ -83,9 +78,8 @@ class SlurmEngine:
 
 def step(host: str) -> list[str]:
     """Starts a host's part as a step of the job; nothing secret stands in it."""
-    without = [part for name in NOT_FOR_STEPS for part in ("-u", name)]
     # Slurm's polite kill goes to all steps at once: the coordinator says what it means for hosts.
-    return ["env", *without, *STEP, f"--nodelist={host}", *LPPA, "host", "--spared"]
+    return [*STEP, f"--nodelist={host}", *LPPA, "host", "--spared"]
 
 
 def read_allocation(clients: int) -> Allocation:
