@@ -90,8 +90,8 @@ class PipedHost:
                 )
             except OSError as error:
                 raise RunFailed(f"{self.command[0]} cannot be started: {error.strerror}") from None
-            self.thread.start()
             self.listener.start()
+            self.thread.start()
 
     @property
     def deaths(self) -> dict[int, str]:
@@ -118,12 +118,18 @@ class PipedHost:
         self.asked_to_end, self.heard = True, time.monotonic() + patience
         if self.started:
             self.tell(End(float(patience)))
-        else:
-            self.kill(signal.SIGTERM)
+            return
+        assert self.process is not None and self.process.stdin is not None
+        if self.may_write:
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
+        # The command alone: what it has started is its own to end, or sees the end of its pipe.
+        self.process.terminate()
 
     def kill(self, number: int) -> None:
         """Ends the command; the host sees the end of its pipe."""
-        if self.process is not None and self.process.poll() is None:
+        if self.process is not None and (self.process.poll() is None or not self.over):
+            # Whatever still holds its pipe too, though the command itself may be gone.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
 
@@ -135,14 +141,24 @@ class PipedHost:
             with contextlib.suppress(OSError):
                 if file is not None:
                     file.close()
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        for patience, number in ((SILENT, signal.SIGTERM), (GRACE, signal.SIGKILL)):
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(GRACE)
+                self.process.wait(patience)
             self.kill(number)
         self.process.wait()
 
     def _live(self) -> None:
         """The thread: all that is heard of a host, to its end."""
+        trouble = "nobody could hear it any more"  # should anything at all go wrong here
+        try:
+            trouble = self._converse()
+        finally:
+            if not (self.ended and self.asked_to_end):
+                # Set as the last thing: from now on its nodes are dead.
+                self.why = f"was lost with host {self.name}: {trouble}"
+
+    def _converse(self) -> str:
+        """Sends the parcel and hears the host to its end; what went wrong with it, if it did."""
         assert self.process is not None and self.process.stdin is not None
         assert self.process.stdout is not None
         trouble = ""
@@ -157,18 +173,15 @@ class PipedHost:
                     self._hear(word)
         except (BadFrame, BadPiece) as error:
             trouble = f"it sends what no host does: {error}"
-        except Refusal as error:
+        except (Refusal, OSError, ValueError) as error:
             trouble = str(error)
-        except (OSError, ValueError) as error:
-            trouble = f"{error}"
-        if not (self.ended and self.asked_to_end):
-            if trouble:
-                self.kill(signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(GRACE)
-            trouble = trouble or self._last_words()
-            # Set as the last thing: from now on its nodes are dead.
-            self.why = f"was lost with host {self.name}: {trouble}"
+        if self.ended and self.asked_to_end:
+            return ""
+        if trouble:
+            self.kill(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(GRACE)
+        return trouble or self._last_words()
 
     def _listen(self) -> None:
         """Another thread: what the command says to people, of which the last is told."""
