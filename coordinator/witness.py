@@ -29,15 +29,19 @@ def check_words(values: Mapping[str, Any], nodes: int) -> None:
 
 
 def two_faced(reports: Mapping[int, Metrics]) -> dict[int, tuple[int, int]]:
-    """Senders whose state of one round was not the same for two receivers, with these two."""
-    first: dict[int, tuple[int, str]] = {}
+    """Senders whose state of one round was not the same for two receivers, with these two.
+
+    Receivers that were in different views then have heard a round that was done twice.
+    """
+    first: dict[tuple[int, int], tuple[int, str]] = {}
     found: dict[int, tuple[int, int]] = {}
     for witness in sorted(reports):
         for name, digest in reports[witness].values.get("heard", {}).items():
             sender = int(name)
             if sender == witness:
                 continue
-            other, before = first.setdefault(sender, (witness, digest))
+            seen = (reports[witness].epoch, sender)
+            other, before = first.setdefault(seen, (witness, digest))
             if before != digest:
                 found.setdefault(sender, (other, witness))
     return found

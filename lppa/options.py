@@ -72,7 +72,10 @@ runs_argument = click.argument(
 
 
 # Where a run goes on is not how it goes on.
-ENGINE = ("engine", "hosts", "interface", "address", "cpus_per_node", "gpus_per_node", "ssh")
+ENGINE = (
+    *("engine", "hosts", "interface", "address", "cpus_per_node", "gpus_per_node", "ssh"),
+    *("slurm_options", "slurm_tasks"),
+)
 ALWAYS = ("as_json", "quiet", "verbose", "tensorboard", "problem", "rule", "secure", "chaos")
 
 
@@ -84,6 +87,22 @@ def refuse_others(*taken: str) -> None:
         if typed and name not in (*taken, *ALWAYS, *ENGINE):
             option = name.replace("_", "-")
             raise WrongUse(f"--resume goes on with a run as it is: leave --{option} out")
+
+
+def typed_options(*left_out: str) -> list[str]:
+    """What was typed, so that it can be typed again elsewhere; without some of it."""
+    context, words = click.get_current_context(), []
+    for one in context.command.params:
+        name = one.name or ""
+        given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if not given or name in left_out or not isinstance(one, click.Option):
+            continue
+        value, option = context.params[name], max(one.opts, key=len)
+        if one.is_flag:
+            words.append(option if value else max(one.secondary_opts, key=len))
+        else:
+            words.append(f"{option}={value}")
+    return words
 
 
 def json_option(help: str = "Print one JSON document.") -> Callable[[FC], FC]:

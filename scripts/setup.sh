@@ -28,3 +28,28 @@ set_up() {
         --editable "$root$extras" >&2 || fail "the installation did not succeed; see above"
     echo "$wanted" | tee "$venv/installed" >"$venv/installed$extras"
 }
+
+# Sets up, then becomes `lppa run` for N clients. Usage: launch EXAMPLE OPTIONS... -- [N] [options of lppa run]
+launch() {
+    local script example=$1 fixed=()
+    script=scripts/$(basename "$0")
+    shift
+    while [ "$1" != "--" ]; do
+        fixed+=("$1")
+        shift
+    done
+    shift
+    if [ $# -eq 0 ] || [ "$1" = "-h" ] || [ "$1" = "--help" ]; then
+        echo "usage: $script N [options of lppa run]"
+        echo "example: $script $example"
+        exit $(($# == 0 ? 2 : 0))
+    fi
+    case $1 in
+    '' | *[!0-9]*)
+        echo "error: the number of clients must be a whole number, not '$1'" >&2
+        exit 2
+        ;;
+    esac
+    set_up
+    exec "$venv/bin/lppa" run "${fixed[@]}" -n "$@"
+}

@@ -12,6 +12,9 @@ import click
 from lppa.attack.names import check_call
 from lppa.coordinator.figures import Summary
 from lppa.engines.options import chosen_engine, engine_options
+from lppa.engines.registry import SLURM
+from lppa.engines.slurm import was_requeued
+from lppa.engines.slurm_job import SlurmJob
 from lppa.options import (
     brought_code,
     chosen_nodes,
@@ -24,6 +27,7 @@ from lppa.options import (
     run_out_option,
     settings_options,
     tensorboard_option,
+    typed_options,
     victim_option,
 )
 from lppa.protocol.checks import check_ids
@@ -33,7 +37,7 @@ from lppa.running.chaos import parse_chaos
 from lppa.running.display import choose_display, print_results
 from lppa.running.launch import stop_fork_server, warm_up
 from lppa.running.limits import check_machine
-from lppa.running.naming import find_run, new_folder
+from lppa.running.naming import find_run, is_run, new_folder
 from lppa.running.past import read_past
 from lppa.running.prepare import make_blueprint
 from lppa.running.records import report_on
@@ -87,7 +91,11 @@ def run(
     **engines: Any,
 ) -> None:
     """Run an experiment with every client as a process of its own, on this machine or on others."""
-    past = read_past(find_run(resume)) if resume is not None else None
+    begun = begun_before(engines["engine"], out)
+    if resume is not None:
+        refuse_others("resume")
+        begun = find_run(resume)
+    past = None if begun is None else read_past(begun)
     if past is None:
         scout = brought_code(settings)
         folder = new_folder(out, name, settings)
@@ -95,12 +103,15 @@ def run(
         blueprint = make_blueprint(settings, nodes, folder.name)
         attackers = check_attack(attacker, attack, victim, nodes)
     else:
-        refuse_others("resume")
         folder, blueprint, attackers = past.folder, past.blueprint, past.attackers
         scout, settings = brought_code(blueprint.settings), blueprint.settings
     trouble = parse_chaos(chaos, blueprint.nodes)
     engine = chosen_engine(blueprint.nodes, **engines)
     display = choose_display(settings.rounds + settings.finish, is_quiet())
+    if isinstance(engine, SlurmJob):
+        where = f"--out={folder}" if past is None else f"--resume={folder}"
+        words = [*typed_options("out", "name", "resume", "slurm_options"), where]
+        sys.exit(engine.run(folder, words, settings.on_failure == "continue", display.say))
     if engine is not None:
         summary = run_placed(
             blueprint, folder, display, engine, attackers, tensorboard, scout, trouble, past
@@ -128,6 +139,13 @@ def run(
         ended = call_lppa(*options)
         report_on(folder)
         sys.exit(ended)
+
+
+def begun_before(engine: str, out: Path | None) -> Path | None:
+    """The run of a job that Slurm has started again: it goes on, with the same command."""
+    if engine != SLURM or out is None or not was_requeued():
+        return None
+    return out if is_run(out) else None
 
 
 def check_attack(

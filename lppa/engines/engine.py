@@ -21,6 +21,8 @@ class Wanted:
     cpus_per_node: float | None = None
     gpus_per_node: float | None = None
     ssh: str | None = None
+    slurm_options: str | None = None
+    slurm_tasks: str | None = None
 
 
 class Engine(Protocol):

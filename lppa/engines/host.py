@@ -65,7 +65,7 @@ class Host:
             parcel.resume,
         )
         keys = [parcel.keys[node] for node in parcel.nodes]
-        self.nodes = LocalNodes(book, keys, given, parcel.nodes)
+        self.nodes = LocalNodes(book, keys, given, parcel.nodes, parcel.place)
         self.nodes.start()
 
     def _book(self) -> AddressBook:

@@ -9,6 +9,8 @@ import click
 
 from lppa.engines.engine import Engine, Wanted
 from lppa.engines.registry import ENGINES, LOCAL, make_engine
+from lppa.engines.slurm import TASKS
+from lppa.engines.slurm_job import SlurmJob
 from lppa.shell import Command
 
 OPTIONS = (
@@ -42,6 +44,15 @@ OPTIONS = (
         "--gpus-per-node", type=click.FloatRange(min=0), help="GPUs to ask for, for each client."
     ),
     click.option("--ssh", help="For ssh: how it is called, as in 'ssh -F FILE'.  [default: ssh]"),
+    click.option(
+        "--slurm-options",
+        help="For slurm: options of sbatch, as in '--partition=gpu --nodes=2 --time=4:00:00'.",
+    ),
+    click.option(
+        "--slurm-tasks",
+        type=click.Choice(TASKS),
+        help="For slurm: a step of the job for each host, or for each client.  [default: host]",
+    ),
 )
 
 
@@ -52,6 +63,6 @@ def engine_options(command: Command) -> Command:
     return command
 
 
-def chosen_engine(nodes: int, engine: str, **wanted: Any) -> Engine | None:
+def chosen_engine(nodes: int, engine: str, **wanted: Any) -> Engine | SlurmJob | None:
     """What was asked for with these options, None for this machine alone."""
     return make_engine(engine, Wanted(nodes, **wanted))

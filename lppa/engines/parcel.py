@@ -30,7 +30,7 @@ class Parcel:
 
     `keys` are the secret keys by node, and so say which nodes these are. `code` is what the run
     brings itself, `interface` where nodes listen, `files` what they go on from, by path in the
-    run's directory.
+    run's directory. `place` is how many nodes of other parcels come before them on their host.
     """
 
     book: AddressBook
@@ -42,6 +42,7 @@ class Parcel:
     code: bytes | None = field(default=None, repr=False)
     interface: str | None = None
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    place: int = 0
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -65,6 +66,7 @@ class Parcel:
             "code": self.code,
             "interface": self.interface,
             "files": dict(self.files),
+            "place": self.place,
         }
         length = sum(map(len, self.files.values())) + len(self.code or b"")
         if length > MOST // 2:
@@ -109,6 +111,7 @@ def _parcel(content: Any) -> Parcel:
         None if code is None else _is(bytes, code),
         None if interface is None else _is(str, interface),
         files,
+        _int(content["place"]),
     )
 
 
@@ -148,7 +151,7 @@ class Order:
     resume: bool = False
     code: bytes | None = field(default=None, repr=False)
 
-    def parcel(self, nodes: Sequence[int], interface: str | None = None) -> Parcel:
+    def parcel(self, nodes: Sequence[int], interface: str | None = None, place: int = 0) -> Parcel:
         """For the host of these nodes, with nothing of others that is secret."""
         return Parcel(
             self.book,
@@ -160,6 +163,7 @@ class Order:
             self.code,
             interface,
             files_to_begin_with(self.folder, nodes) if self.resume else {},
+            place,
         )
 
 

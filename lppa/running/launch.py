@@ -116,12 +116,14 @@ class LocalNodes:
         secrets: Sequence[str | None],
         given: Given,
         nodes: Sequence[int] | None = None,
+        first_place: int = 0,
     ) -> None:
         self.book = book
         self.given = given
         self.folder = given.folder
         self.nodes = tuple(range(len(secrets)) if nodes is None else nodes)
         self.secrets = tuple(secrets)
+        self.first_place = first_place
         self.processes: list[BaseProcess] = []
         self.running = selectors.DefaultSelector()
         self.dead: dict[int, str] = {}
@@ -131,7 +133,8 @@ class LocalNodes:
         warm_up()
         peer, book = self.book.coordinator, self.book
         book = replace(book, coordinator=replace(peer, endpoint=coordinator or peer.endpoint))
-        for place, (node, secret) in enumerate(zip(self.nodes, self.secrets, strict=True)):
+        calls = zip(self.nodes, self.secrets, strict=True)
+        for place, (node, secret) in enumerate(calls, self.first_place):
             fork(node_process, (book, node, secret, self.given, place), self.processes)
             self.running.register(self.processes[place].sentinel, selectors.EVENT_READ, place)
 
@@ -214,7 +217,6 @@ def node_process(
     """The life of a local node, the one at this place on this machine; runs in the child."""
     # Ctrl-C in a terminal reaches the whole group; the coordinator decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     output = output_file(given.folder, node)
     make_private(output.parent)
     with open_privately(output, "wb") as file:

@@ -32,6 +32,7 @@ from lppa.running.listener import Listener
 
 ABOUT = "about"  # the part of config.json that is a record, not a setting
 PENDING, DONE = "pending", "done.jsonl"
+BEFORE = ("slurm.job", "slurm.out", "slurm.err")  # what a job has before the run in it begins
 PACKAGES = ("lppa", "torch", "numpy", "pyzmq", "msgpack")
 
 
@@ -51,7 +52,9 @@ def default_folder(settings: Settings) -> Path:
 
 def check_free(folder: Path) -> None:
     """Nothing that is there already is ever overwritten."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (
+        not folder.is_dir() or any(path.name not in BEFORE for path in folder.iterdir())
+    ):
         raise WrongUse(f"{folder} exists already; choose another --out")
 
 

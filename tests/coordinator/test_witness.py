@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -52,3 +54,10 @@ def test_one_witness_is_told_as_such_and_nobody_testifies_against_itself():
 def test_words_that_are_none_are_refused(values):
     with pytest.raises(BadMessage):
         check_words(values, 3)
+
+
+def test_a_round_that_was_done_twice_is_not_compared_between_the_two_views():
+    found = reports(n0={"heard": {"1": "aa"}}, n2={"heard": {"1": "bb"}})
+    assert two_faced(found) == {1: (0, 2)}
+    found[2] = replace(found[2], epoch=found[0].epoch + 1)
+    assert two_faced(found) == {}

@@ -41,7 +41,7 @@ def order(tmp_path):
 
 
 def test_a_parcel_comes_out_as_it_was_packed(order):
-    sent = order.parcel((0, 1), "eth0").to("tcp://10.0.0.1:4711")
+    sent = order.parcel((0, 1), "eth0", place=2).to("tcp://10.0.0.1:4711")
     assert unpack(sent.pack()) == sent
     assert sent.nodes == (0, 1)
     assert sent.files == {"nodes/1/metrics.jsonl": b"{}\n"}
