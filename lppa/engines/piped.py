@@ -118,12 +118,18 @@ class PipedHost:
         self.asked_to_end, self.heard = True, time.monotonic() + patience
         if self.started:
             self.tell(End(float(patience)))
-        else:
-            self.kill(signal.SIGTERM)
+            return
+        assert self.process is not None and self.process.stdin is not None
+        if self.may_write:
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
+        # The command alone: what it has started is its own to end, or sees the end of its pipe.
+        self.process.terminate()
 
     def kill(self, number: int) -> None:
         """Ends the command; the host sees the end of its pipe."""
-        if self.process is not None and self.process.poll() is None:
+        if self.process is not None and (self.process.poll() is None or not self.over):
+            # Whatever still holds its pipe too, though the command itself may be gone.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
 
@@ -135,9 +141,9 @@ class PipedHost:
             with contextlib.suppress(OSError):
                 if file is not None:
                     file.close()
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        for patience, number in ((SILENT, signal.SIGTERM), (GRACE, signal.SIGKILL)):
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(GRACE)
+                self.process.wait(patience)
             self.kill(number)
         self.process.wait()
 

@@ -129,8 +129,8 @@ def test_a_host_that_is_none_is_told_in_a_sentence(tmp_path, command, words):
 
 
 @pytest.fixture
-def running(started, tmp_path):
-    """`lppa run --engine ssh` in the middle of its rounds, with a shell in the place of ssh."""
+def begun(started, tmp_path):
+    """`lppa run --engine ssh`, just begun, with a shell in the place of ssh."""
     (tmp_path / "hosts").write_text(f"one python={sys.executable}\ntwo python={sys.executable}\n")
     # Calls what ssh would call there: the last of its words.
     ssh = "sh -c 'for last; do :; done; exec sh -c \"$last\"' ssh"
@@ -138,11 +138,25 @@ def running(started, tmp_path):
     options = [x for k, v in told.items() for x in (f"--{k.replace('_', '-')}", v)]
     options += ["--engine", "ssh", "--hosts", tmp_path / "hosts", "--ssh", ssh, "-q"]
     options += ["--interface", "127.0.0.1", "--out", tmp_path / "run"]
-    command = started.command("lppa", "run", "-n", NODES, *options)
+    return started.command("lppa", "run", "-n", NODES, *options)
+
+
+@pytest.fixture
+def running(begun, tmp_path):
+    """The same in the middle of its rounds."""
     history = tmp_path / "run/history.jsonl"
-    eventually(lambda: command.poll() is not None or len(read_lines(history)) > 3)
-    assert command.poll() is None, command.err
-    return command
+    eventually(lambda: begun.poll() is not None or len(read_lines(history)) > 3)
+    assert begun.poll() is None, begun.err
+    return begun
+
+
+def test_a_run_that_is_interrupted_while_hosts_start_leaves_nothing(started, begun, tmp_path):
+    eventually(lambda: list(started.temporary.glob("lppa-*")), what="the folder of a host")
+    begun.signal(signal.SIGINT)
+    assert begun.end().code == 130, begun.err
+    started.all_end()
+    assert list(started.temporary.glob("lppa-*")) == []
+    assert read_summary(tmp_path / "run")["status"] == "interrupted"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
