@@ -7,8 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lppa.node.algorithm import LocalSteps, aggregate, mean_gradient, mix
+from lppa.node.algorithm import LocalSteps, aggregate, mean_gradient
 from lppa.node.learner import steps_per_epoch
+from lppa.node.neighbours import weighted_sum
 from lppa.node.state import NoiseSecrets
 from lppa.node.updates import DSGD, GradientTracking
 
@@ -113,10 +114,10 @@ class Alone:
     def __init__(self):
         self.sent = []
 
-    def exchange(self, t, vectors, meanwhile=None):
+    def mix(self, t, vectors, meanwhile=None):
         self.sent.append((t, {name: vector.clone() for name, vector in vectors.items()}))
         fixed = {name: torch.full_like(vector, 0.5) for name, vector in vectors.items()}
-        return [(0.75, vectors), (0.25, fixed)]
+        return weighted_sum([(0.75, vectors), (0.25, fixed)])
 
 
 class Growing:
@@ -220,7 +221,7 @@ def test_d_sgd_sends_theta_with_noise_and_adds_its_own_step(steps, adapt_first, 
 
 def test_a_mixture_is_the_weighted_sum_and_leaves_what_it_is_made_of():
     one, two = torch.ones(2), torch.tensor([1.0, 3.0])
-    found = mix([(0.25, {"a": one, "b": two}), (0.75, {"a": two, "b": one})])
+    found = weighted_sum([(0.25, {"a": one, "b": two}), (0.75, {"a": two, "b": one})])
     assert torch.equal(found["a"], torch.tensor([1.0, 2.5]))
     assert torch.equal(found["b"], torch.tensor([1.0, 1.5]))
     assert torch.equal(one, torch.ones(2))
