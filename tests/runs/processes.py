@@ -180,10 +180,10 @@ def run_held_node(gate: Path, round: int, *given: Any) -> None:
     """
     honest = NetworkLinks.send
 
-    def send(self: NetworkLinks, message: Any, receiver: int) -> None:
+    def send(self: NetworkLinks, message: Any, *receivers: int) -> None:
         while message.round >= round and not gate.exists():
             self._gather(0.05)
-        honest(self, message, receiver)
+        honest(self, message, *receivers)
 
     NetworkLinks.send = send
     run_command(*given)
