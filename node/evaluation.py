@@ -18,6 +18,8 @@ from lppa.node.updates import excess
 from lppa.protocol.messages import Metrics
 from lppa.protocol.settings import Settings
 
+PIECE = 1 << 20  # numbers
+
 
 class Evaluation:
     """Decides when a model is tested, and gathers the figures of that moment."""
@@ -66,7 +68,10 @@ class Evaluation:
 
 def norm_of(vector: torch.Tensor | None) -> float | None:
     """The length of a vector, None where there is none."""
-    return None if vector is None else float(vector.double().norm())
+    if vector is None:
+        return None
+    # In pieces: a large model is not copied to be measured.
+    return math.hypot(*(float(piece.double().norm()) for piece in vector.split(PIECE)))
 
 
 def finite(figures: dict[str, Any]) -> dict[str, Any]:

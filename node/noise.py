@@ -24,9 +24,10 @@ from torch import Tensor
 from lppa.node.expansion import Expander, derive_seed
 from lppa.node.neighbours import Neighbours
 from lppa.node.pairs import PairExpander, pair_key
+from lppa.node.robust import length
 from lppa.node.state import NoiseSecrets
 from lppa.protocol.errors import RunFailed
-from lppa.protocol.links import SEED_BYTES
+from lppa.protocol.links import PART, SEED_BYTES
 
 Draw = Callable[[int], Tensor | None]
 """From the round to the noise that enters a vector; None for none."""
@@ -223,7 +224,7 @@ class Injection:
         self._prepared = None
         if noise is None:
             return vector
-        self.norm = float(noise.double().norm())
+        self.norm = length(noise)
         return vector + noise
 
     def prepare(self, t: int) -> None:
@@ -242,7 +243,11 @@ class Injection:
         Whoever has sent and waits for others can do that meanwhile. It is the noise of this view
         of the graph: another has an injection of its own.
         """
-        if isinstance(self.draw, SeededDifference) and self.draw.ready and self.due(t):
+        draw = self.draw
+        if not isinstance(draw, SeededDifference) or not draw.ready or not self.due(t):
+            return
+        # Of a large model one vector more is dearer than the time that others are waited for.
+        if draw.source.expander.size <= PART:
             self.prepare(t)
 
     @property
