@@ -71,7 +71,11 @@ def run_lying_node(how, *given):
     """The life of `lppa-node` that lies from round 2 on; runs in the child."""
     honest = NetworkLinks.send
 
-    def send(self, message, receiver):
+    def send(self, message, *receivers):
+        for receiver in receivers:
+            honest(self, lie(message, receiver), receiver)
+
+    def lie(message, receiver):
         if isinstance(message, State) and message.round >= 2:
             vectors = message.vectors
             if how == "huge":
@@ -82,8 +86,8 @@ def run_lying_node(how, *given):
                 vectors = {**vectors, "theta": vectors["theta"] + np.float32(1e-3)}
             elif how == "framing":
                 raise RunFailed("node 2 waited 60 s for node 1", node=1, round=message.round)
-            message = State(message.epoch, message.round, vectors)
-        honest(self, message, receiver)
+            return State(message.epoch, message.round, vectors)
+        return message
 
     NetworkLinks.send = send
     run_command(*given)

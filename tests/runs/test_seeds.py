@@ -75,12 +75,12 @@ def send_another_seed(self, t, sent, honest=Neighbours.exchange_seeds):
     return honest(self, t, {to: (bytes(32), commitment) for to, (_, commitment) in sent.items()})
 
 
-def send_no_seed(self, message, receiver, honest=Links.send):
+def send_no_seed(self, message, *receivers, honest=Links.send):
     """All but the seeds is sent."""
     # The others will wait in vain and it will too: it has more patience, so that they complain.
     self.around = replace(self.around, timeout=PATIENCE)
     if not isinstance(message, Seed):
-        honest(self, message, receiver)
+        honest(self, message, *receivers)
 
 
 def strange_node(what, *given):
