@@ -136,13 +136,15 @@ class LocalNodes:
         calls = zip(self.nodes, self.secrets, strict=True)
         for place, (node, secret) in enumerate(calls, self.first_place):
             fork(node_process, (book, node, secret, self.given, place), self.processes)
-            self.running.register(self.processes[place].sentinel, selectors.EVENT_READ, place)
+            self.running.register(self.processes[-1].sentinel, selectors.EVENT_READ, node)
 
     def deaths(self) -> dict[int, str]:
         """Processes that have ended badly, and how; asked often, and there may be a thousand."""
+        if not self.processes:
+            return dict(self.dead)
         for key, _ in self.running.select(0):
-            place: int = key.data
-            node, code = self.nodes[place], self.processes[place].exitcode
+            node: int = key.data
+            code = self.processes[self.nodes.index(node)].exitcode
             if code is None:
                 continue
             self.running.unregister(key.fileobj)

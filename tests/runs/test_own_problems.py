@@ -55,7 +55,8 @@ def test_a_residual_net_with_batchnorm(tmp_path):
     one, other = run.model(0), run.model(1)
     norm, norm_too = one[1].norm_one, other[1].norm_one
     assert float((norm.running_var - 1).abs().min()) > 0.01
-    torch.testing.assert_close(norm.running_var, norm_too.running_var, rtol=0.1, atol=0.05)
+    # Noise enters them as it does weights.
+    torch.testing.assert_close(norm.running_var, norm_too.running_var, rtol=0.1, atol=0.2)
     x, y = residual_net.images(50, 7)
     assert float((one(x).argmax(1) == y).double().mean()) > 0.9
     assert run.report().stat().st_size > 10_000

@@ -11,10 +11,11 @@ from hosts import NODES, SMALL, Pipes, alone, go_on, placed
 from processes import eventually, marked, read_lines, read_summary
 from script_modules import import_script
 
-from lppa.api import own_code
+from lppa.api import name_settings, own_code, scouted
 from lppa.running.display import Silent
 from lppa.running.prepare import make_blueprint
 from lppa.running.run import run_local, run_placed
+from lppa.running.scout import Scout
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +96,17 @@ def test_the_others_go_on_without_the_nodes_of_a_host_that_is_killed(tmp_path):
 
 def test_a_rule_of_ones_own_goes_to_the_hosts(tmp_path):
     file = Path(__file__).parent.parent / "examples" / "push_sum.py"
-    told = {**SMALL, "topology": "directed-ring"}
-    code, settings = own_code(None, f"{file}:PushSum", told)
+    told, rule = {**SMALL, "topology": "directed-ring"}, f"{file}:PushSum"
+    code = own_code(None, rule)
+    with scouted(code) as scout:
+        settings = name_settings(told, rule, scout.names())
     blueprint = make_blueprint(settings, NODES, "run")
     runs = [tmp_path / "alone", tmp_path / "run"]
-    assert run_local(blueprint, runs[0], Silent(), code=code).status == "completed"
-    assert run_placed(blueprint, runs[1], Silent(), Pipes(), code=code).status == "completed"
+    ended = [
+        run_local(blueprint, runs[0], Silent(), scout=Scout(code)),
+        run_placed(blueprint, runs[1], Silent(), Pipes(), scout=Scout(code)),
+    ]
+    assert [summary.status for summary in ended] == ["completed", "completed"]
     here, there = ([f.read_bytes() for f in sorted(r.glob("nodes/*/state.pt"))] for r in runs)
     assert len(here) == NODES
     assert here == there
