@@ -71,7 +71,7 @@ def norm_of(vector: torch.Tensor | None) -> float | None:
     if vector is None:
         return None
     # In pieces: a large model is not copied to be measured.
-    return math.hypot(*(float(piece.double().norm()) for piece in vector.split(PIECE)))
+    return math.hypot(*(float(piece.double().norm()) for piece in torch.split(vector, PIECE)))
 
 
 def finite(figures: dict[str, Any]) -> dict[str, Any]:
