@@ -157,6 +157,8 @@ def running(begun, tmp_path):
 
 
 def test_a_run_that_is_interrupted_while_hosts_start_leaves_nothing(started, begun, tmp_path):
+    # Before it begins, the run itself has such a folder, to look at data and code in.
+    eventually(lambda: (tmp_path / "run" / "config.json").exists(), what="the run's beginning")
     eventually(lambda: list(started.temporary.glob("lppa-*")), what="the folder of a host")
     begun.signal(signal.SIGINT)
     assert begun.end().code == 130, begun.err
