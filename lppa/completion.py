@@ -13,7 +13,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from lppa.protocol.settings import QUADRATICS, RULES, Settings
+from lppa.protocol.settings import NEED_IMAGES, QUADRATICS, RULES, Settings
 
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -53,7 +53,8 @@ def complete_run(
 def _datasets() -> Iterable[str]:
     from lppa.node.datasets.catalogue import CATALOGUE
 
-    return (*CATALOGUE, *QUADRATICS)
+    forms = [f"{name}:{form}" for name, source in CATALOGUE.items() for form in source.forms]
+    return (*CATALOGUE, *forms, *QUADRATICS)
 
 
 def _topologies() -> Iterable[str]:
@@ -67,7 +68,8 @@ NAMED: dict[str, Callable[[], Iterable[str]]] = {
     "dataset": _datasets,
     "rule": lambda: RULES,
     "topology": _topologies,
-    "partition": lambda: ("iid", "quantity:", "dirichlet:", "classes:"),
+    "partition": lambda: ("iid", "quantity:", "dirichlet:", "benchmark:", "classes:"),
+    "model": lambda: (*NEED_IMAGES, "mlp", "mlp:"),
     "device": lambda: ("auto", "cpu", "cuda"),
     "data_dir": tuple,
 }

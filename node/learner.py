@@ -20,6 +20,7 @@ from lppa.models.quadratic import Quadratic, quadratic
 from lppa.node.batches import Batches
 from lppa.node.datasets import split
 from lppa.node.datasets.own import Rows, as_rows, labels_of
+from lppa.node.datasets.partition import BY_LABEL
 from lppa.node.shipped import shipped_problem
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.seeds import derive, stream
@@ -274,7 +275,7 @@ def shares(problem: Problem, spec: str, nodes: int, seed: int) -> list[Part]:
         return [Part(part, np.arange(len(part))) for part in parts]
     data = as_rows(problem.train, "the training data")
     kind = spec.partition(":")[0]
-    labels = labels_of(data) if kind in ("dirichlet", "classes") else np.zeros(len(data), int)
+    labels = labels_of(data) if kind in BY_LABEL else np.zeros(len(data), int)
     if labels is None:
         raise WrongUse(
             f"--partition {spec} shares out classes, and these targets are numbers (regression): "

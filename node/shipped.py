@@ -13,14 +13,15 @@ from lppa.models.networks import build
 from lppa.models.problem import Metric, Problem, r2, rmse, squared_error
 from lppa.node.datasets import chosen_dataset
 from lppa.node.datasets.samples import Samples
-from lppa.protocol.settings import Settings
+from lppa.protocol.settings import Settings, drawn
 
 
 def shipped_problem(settings: Settings, start: int) -> Problem:
     """A data set and a network by their names; `start` is what the network is drawn from."""
     dataset = chosen_dataset(settings)
     generator = torch.Generator().manual_seed(start)
-    module = build(settings.model, dataset.shape, dataset.classes or 1, generator)
+    weights = drawn(settings.init_weights)
+    module = build(settings.model, dataset.shape, dataset.classes or 1, generator, weights)
     data = (dataset.train, dataset.test)
     if dataset.classes:
         return Problem(module, *data, name=settings.dataset)

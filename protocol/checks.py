@@ -34,8 +34,8 @@ def option(
     """A field with what the command line and the checks need to know about it.
 
     `least` and `most` bound a number, `above` without the bound itself; `words` are texts that a
-    number setting takes besides numbers; `pattern` is what a text must look like, and `allowed`
-    says the same to people.
+    number setting takes besides numbers; `pattern` is what a text must look like, also one that is
+    taken instead of a number, and `allowed` says the same to people.
     """
     about = {
         "help": help,
@@ -80,6 +80,8 @@ def check_number(name: str, value: Any, rules: Mapping[str, Any]) -> int | float
     """The value as a number that the rules of an `option` allow, or one of its words."""
     if value in rules["words"]:
         return str(value)
+    if rules["pattern"] and isinstance(value, str) and re.fullmatch(rules["pattern"], value):
+        return value
     kind, least, above, most = (rules[key] for key in ("kind", "least", "above", "most"))
     what = "a whole number" if kind is int else "a number"
     if least is not None:
@@ -88,8 +90,8 @@ def check_number(name: str, value: Any, rules: Mapping[str, Any]) -> int | float
         what += f" above {above:g}"
     if most is not None:
         what += f" and at most {kind(most)}" if kind is int else f" and at most {most:.10g}"
-    if rules["words"]:
-        what += f" or {' or '.join(rules['words'])}"
+    if texts := [*rules["words"], *filter(None, [rules["allowed"]])]:
+        what = f"{', '.join([what, *texts[:-1]])} or {texts[-1]}"
     refusal = WrongUse(f"{name} must be {what}, not {shortened(value)}")
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise refusal

@@ -6,6 +6,7 @@ dataclass. It holds what the nodes must agree on; where a run writes and who tal
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -13,7 +14,9 @@ from typing import Any
 from lppa.protocol.checks import checked, option
 from lppa.protocol.errors import WrongUse
 
-PARTITIONS = "iid, quantity:ALPHA, dirichlet:ALPHA or classes:K"
+PARTITIONS = "iid, quantity:ALPHA, dirichlet:ALPHA, benchmark:ALPHA or classes:K"
+MODELS = "cnn, cnn-6-16, lenet, mlp, or mlp:WIDTH-WIDTH… with widths of your own"
+NEED_IMAGES = ("cnn", "cnn-6-16", "lenet")
 RULES = ("dsgt", "dp", "lppa", "dsgd")
 CANCELLING = ("lppa", "dsgd")  # those whose noise cancels, and so may have --beta-own besides
 OWN = "own/"  # before the name of a rule or a problem that a run brings itself
@@ -26,9 +29,29 @@ def noise_due(every: int, t: int) -> bool:
     return t == 0 or (every > 0 and t % every == 0)
 
 
-def decayed(length: float, decay: float, t: int) -> float:
-    """How long a step of this length is in round t."""
+def decayed(length: float, decay: float | str, t: int) -> float:
+    """How long a step of this length is in round t; `decay` is as --lr-decay has it."""
+    if decay == "sqrt":
+        return length / math.sqrt(t + 1)
+    if isinstance(decay, str):
+        return length * next((part for first, part in reversed(parts_of(decay)) if first <= t), 1.0)
     return length / (1.0 + decay * t)
+
+
+def parts_of(table: str) -> list[tuple[int, float]]:
+    """From which round on which part of a step is taken, from a text such as `300:0.1,450:0.01`."""
+    pairs = [entry.split(":") for entry in table.split(",")]
+    try:
+        parts = [(int(first), float(part)) for first, part in pairs]
+    except ValueError:
+        parts = []
+    rounds = [first for first, _ in parts]
+    if not parts or rounds != sorted(set(rounds)) or not all(0 < p < 1e9 for _, p in parts):
+        raise WrongUse(
+            f"--lr-decay {table}: rounds must rise, and parts of λ be numbers above 0, as in "
+            "300:0.1,450:0.01"
+        )
+    return parts
 
 
 @dataclass(frozen=True)
@@ -39,12 +62,13 @@ class Settings:
     dataset: str = option(
         None,
         "digits (embedded), mnist, fmnist, cifar10, adult, rcv1, covtype, a .npz file, a .csv file "
-        "(with --target), or the quadratic problem: quadratic, quadratic-shared.  "
+        "(with --target), or the quadratic problem: quadratic, quadratic-shared. adult:binary has "
+        "0 and 1 only, covtype:K is class K against the rest (covtype is covtype:2).  "
         "[default: digits]",
-        pattern=r"digits|f?mnist|cifar10|adult|rcv1|covtype|.+\.(npz|csv)|quadratic(-shared)?|"
-        rf"{OWN}.+",
-        allowed="digits, mnist, fmnist, cifar10, adult, rcv1, covtype, quadratic, "
-        "quadratic-shared, a .npz or .csv file",
+        pattern=r"digits|f?mnist|cifar10|adult(:binary)?|rcv1|covtype(:[1-7])?|.+\.(npz|csv)|"
+        rf"quadratic(-shared)?|{OWN}.+",
+        allowed="digits, mnist, fmnist, cifar10, adult, adult:binary, rcv1, covtype, covtype:1 to "
+        "covtype:7, quadratic, quadratic-shared, a .npz or .csv file",
     )
     target: str | None = option(None, "Column of a .csv file that is to be predicted.")
     task: str = option(
@@ -63,12 +87,20 @@ class Settings:
         "iid",
         f"How the training data is split over clients: {PARTITIONS}.",
         allowed=PARTITIONS,
-        pattern=r"iid|(quantity|dirichlet):[0-9.eE+-]+|classes:[0-9]+",
+        pattern=r"iid|(quantity|dirichlet|benchmark):[0-9.eE+-]+|classes:[0-9]+",
     )
     model: str = option(
         None,
-        "Network.  [default: cnn for images, mlp for tables]",
-        choices=("cnn", "mlp", "lenet", "quadratic", "own"),
+        f"Network: {MODELS}.  [default: cnn for images, mlp for tables]",
+        pattern=r"cnn(-6-16)?|lenet|mlp(:[1-9][0-9]{0,5}(-[1-9][0-9]{0,5}){0,7})?|quadratic|own",
+        allowed=f"{MODELS}, such as mlp:32-16-8",
+    )
+    init_weights: str = option(
+        "default",
+        "First weights: as PyTorch draws them, or normal:STD:BIAS, normally distributed weights "
+        "and constant biases.",
+        pattern=r"default|normal:[0-9.eE+-]+:[0-9.eE+-]+",
+        allowed="default or normal:STD:BIAS, such as normal:0.1:0.1",
     )
     batch: int = option(64, "Samples in one gradient.", kind=int, least=1)
     batches: str = option(
@@ -85,7 +117,16 @@ class Settings:
     )
     rounds: int = option(80, "Communication rounds T.", kind=int, least=1)
     lr: float = option(0.03, "Step size λ.", kind=float, above=0.0)
-    lr_decay: float = option(0.0, "λ in round t is λ / (1 + DECAY·t).", kind=float, least=0.0)
+    lr_decay: float | str = option(
+        0.0,
+        "λ in round t is λ / (1 + DECAY·t); sqrt: λ / √(t + 1); ROUND:PART,…: from each such round "
+        "on that part of λ, as in 300:0.1,450:0.01.",
+        kind=float,
+        least=0.0,
+        words=("sqrt",),
+        pattern=r"[0-9]+:[0-9.eE+-]+(,[0-9]+:[0-9.eE+-]+)*",
+        allowed="ROUND:PART,…",
+    )
     local_steps: int | str = option(
         10,
         "Gradient steps per round, or `epoch` for one pass over a client's share of the data.",
@@ -255,6 +296,19 @@ class Settings:
         return asdict(self)
 
 
+def drawn(init_weights: str) -> tuple[float, float] | None:
+    """Deviation of the first weights and their biases; None: as PyTorch draws them."""
+    if init_weights == "default":
+        return None
+    try:
+        deviation, bias = (float(number) for number in init_weights.split(":")[1:])
+    except ValueError:
+        deviation = bias = math.nan
+    if not (0 <= deviation < math.inf and math.isfinite(bias)):
+        raise WrongUse(f"--init-weights {init_weights}: must be normal:STD:BIAS, two numbers")
+    return deviation, bias
+
+
 QUADRATICS = ("quadratic", "quadratic-shared")
 IMAGES = ("digits", "mnist", "fmnist", "cifar10")
 DEFAULT_MODELS = dict.fromkeys(QUADRATICS, "quadratic") | dict.fromkeys(IMAGES, "cnn")
@@ -301,6 +355,8 @@ def _with_problem(given: dict[str, Any]) -> Settings:
         dataset = "quadratic" if model == "quadratic" else "digits"
     if model is None:
         model = DEFAULT_MODELS.get(dataset, "mlp")
+    decayed(1.0, given.get("lr_decay", 0.0), 0)  # a table that makes no sense is refused here
+    drawn(given.get("init_weights", "default"))
     if (dataset in QUADRATICS) != (model == "quadratic"):
         raise WrongUse(f"--model {model} does not go with --dataset {dataset}")
     settings = Settings(**{**given, "dataset": dataset, "model": model})

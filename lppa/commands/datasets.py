@@ -183,6 +183,7 @@ def _status(source: Source, folder: Path) -> dict[str, Any]:
         "rows": dict(zip(("train", "test"), rows, strict=True)),
         "shape": list(source.shape),
         "classes": source.classes,
+        "forms": list(source.forms),
         "usable": usable,
         "prepared": prepared is not None,
         "found": [str(file.path) for file in found.values()],
@@ -209,6 +210,10 @@ def _print_listing(folder: Path, listing: list[dict[str, Any]]) -> None:
     ]
     header = ["name", "task", "rows: train / test", "classes", "input", "found"]
     _print_table(f"data folder: {folder}", header, rows, text_columns=(0, 1, 5))
+    for entry in listing:
+        if entry["forms"]:
+            forms = ", ".join(f"{entry['name']}:{form}" for form in entry["forms"])
+            click.echo(f"{entry['name']} has other forms: {forms}")
 
 
 def _where(entry: dict[str, Any], folder: Path) -> str:

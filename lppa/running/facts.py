@@ -15,7 +15,7 @@ from lppa.models.sizes import Network
 from lppa.node.blame import blame
 from lppa.protocol.errors import LppaError, WrongUse
 from lppa.protocol.seeds import derive
-from lppa.protocol.settings import QUADRATICS, Settings
+from lppa.protocol.settings import NEED_IMAGES, QUADRATICS, Settings
 from lppa.running.known_networks import is_known
 
 # PyTorch takes seconds; what the table knows does without.
@@ -82,7 +82,7 @@ def _shipped(settings: Settings, nodes: int, seed: int) -> Facts:
 
     dataset = datasets.chosen_dataset(settings)
     shares = datasets.split(settings.partition, dataset.train.y, nodes, derive(seed, "partition"))
-    if settings.model in ("cnn", "lenet") and len(dataset.shape) != 3:
+    if settings.model in NEED_IMAGES and len(dataset.shape) != 3:
         raise WrongUse(f"--model {settings.model} needs images; for {settings.dataset} use mlp")
     return _counted([len(rows) for rows in shares], [dataset.train.y[rows] for rows in shares])
 

@@ -26,7 +26,8 @@ NETWORKS: dict[tuple[str, str], Network] = {
 
 def is_known(settings: Settings) -> bool:
     """Whether the table has the network of these settings."""
-    return (settings.dataset, settings.model) in NETWORKS
+    usual = settings.init_weights == Settings.init_weights
+    return usual and (settings.dataset, settings.model) in NETWORKS
 
 
 def known_network(settings: Settings) -> Network | None:

@@ -71,7 +71,7 @@ def entry_for(name: str, where: Path, sources: Sequence[Path], what: str = "") -
     for source in sorted(path.resolve() for path in sources):
         stat = source.stat()
         state.append((str(source), stat.st_size, stat.st_mtime_ns))
-    return Entry(name, _digest(f"{where.resolve()}{what}"), _digest(repr(state)))
+    return Entry(name.replace(":", "-"), _digest(f"{where.resolve()}{what}"), _digest(repr(state)))
 
 
 def open_prepared(entry: Entry) -> Prepared | None:

@@ -6,13 +6,30 @@ A table to read and to add to; the work is done by the modules that it names.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from lppa.node.datasets.cache import Prepared
 from lppa.node.datasets.files import FoundFile, RawFile
 from lppa.node.datasets.images import TRAIN_BATCHES, prepare_cifar, prepare_digits, prepare_idx
 from lppa.node.datasets.libsvm import RCV1_COLUMNS, prepare_rcv1
-from lppa.node.datasets.tables import COVTYPE_COLUMNS, prepare_adult, prepare_covtype
+from lppa.node.datasets.tables import (
+    COVTYPE_CLASSES,
+    COVTYPE_COLUMNS,
+    COVTYPE_POSITIVE,
+    prepare_adult,
+    prepare_adult_binary,
+    prepare_covtype,
+)
+
+
+@dataclass(frozen=True)
+class Form:
+    """Another form of a data set, made of the same files: asked for as NAME:FORM."""
+
+    task: str
+    shape: tuple[int, ...]
+    prepare: Callable[[Mapping[str, FoundFile]], Prepared]
 
 
 @dataclass(frozen=True)
@@ -31,6 +48,7 @@ class Source:
     files: tuple[RawFile, ...] = ()
     some_of: frozenset[str] = frozenset()
     """Names of files of which one is enough."""
+    forms: Mapping[str, Form] = field(default_factory=dict)
 
     def usable(self, found: Mapping[str, FoundFile]) -> bool:
         """Whether the files that were found are enough to work with."""
@@ -151,6 +169,7 @@ CATALOGUE: dict[str, Source] = {
             2,
             prepare_adult,
             _each("adult", ADULT_FILES, "", ADULT_URLS),
+            forms={"binary": Form("table: income above 50K", (121,), prepare_adult_binary)},
         ),
         Source(
             "rcv1",
@@ -168,7 +187,7 @@ CATALOGUE: dict[str, Source] = {
             (435_762, 145_250),
             (COVTYPE_COLUMNS,),
             2,
-            prepare_covtype,
+            partial(prepare_covtype, positive=COVTYPE_POSITIVE),
             (
                 RawFile(
                     "covtype/covtype.data",
@@ -177,6 +196,12 @@ CATALOGUE: dict[str, Source] = {
                     COVTYPE_URLS,
                 ),
             ),
+            forms={
+                str(k): Form(
+                    f"table: class {k}", (COVTYPE_COLUMNS,), partial(prepare_covtype, positive=k)
+                )
+                for k in range(1, COVTYPE_CLASSES + 1)
+            },
         ),
     )
 }

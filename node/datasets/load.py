@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -108,13 +108,19 @@ def is_own(name: str) -> bool:
 
 
 def source_of(name: str) -> Source:
-    """The entry of the catalogue."""
-    if name not in CATALOGUE:
+    """The entry of the catalogue, in the form that the name asks for."""
+    base, colon, wanted = name.partition(":")
+    source = CATALOGUE.get(base)
+    if source is None or (colon and wanted not in source.forms):
+        forms = [f"{one}:{form}" for one, about in CATALOGUE.items() for form in about.forms]
         raise WrongUse(
-            f"unknown data set {name!r}: use one of {', '.join(CATALOGUE)}, or the path of a "
-            ".npz or a .csv file"
+            f"unknown data set {name!r}: use one of {', '.join([*CATALOGUE, *forms])}, or the path "
+            "of a .npz or a .csv file"
         )
-    return CATALOGUE[name]
+    if not colon:
+        return source
+    form = source.forms[wanted]
+    return replace(source, name=name, task=form.task, shape=form.shape, prepare=form.prepare)
 
 
 def find_files(source: Source, folder: Path) -> dict[str, FoundFile]:

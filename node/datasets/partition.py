@@ -4,12 +4,14 @@
     quantity:ALPHA   sizes ~ Dirichlet(ALPHA), labels as they come
     dirichlet:ALPHA  each label is shared out over the clients by a draw of its own from
                      Dirichlet(ALPHA): the paper's p_k ~ Dir(0.1)
+    benchmark:ALPHA  the same, but that a client that has its share of all rows already gets no
+                     more: as the benchmark does that the paper takes its splits from
     classes:K        each client holds K labels, a label's samples are shared equally by those
                      that hold it: the paper's #C = K
 
-The two Dirichlet splits are drawn again, a hundred times at most, while a client has fewer than
-ten samples, as in the benchmark that the paper takes them from (Li et al., 2022); where that does
-not help, a client that is still empty is given one sample of the largest.
+The Dirichlet splits are drawn again, a hundred times at most, while a client has fewer than
+ten samples, as in that benchmark (Li et al., 2022); where that does not help, a client that is
+still empty is given one sample of the largest.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ import numpy as np
 
 from lppa.node.datasets.samples import is_classes
 from lppa.protocol.errors import WrongUse
+from lppa.protocol.settings import PARTITIONS
 
+BY_LABEL = ("dirichlet", "benchmark", "classes")
 ENOUGH_SAMPLES = 10
 MOST_DRAWS = 100
 
@@ -39,9 +43,7 @@ def parse_partition(spec: str) -> Partition:
     """What a spec such as `dirichlet:0.1` says; needs no data."""
     kind, colon, text = spec.partition(":")
     if kind not in SPLITTERS:
-        raise WrongUse(
-            f"unknown partition {spec!r}: use iid, quantity:ALPHA, dirichlet:ALPHA or classes:K"
-        )
+        raise WrongUse(f"unknown partition {spec!r}: use {PARTITIONS}")
     if kind == "iid":
         if colon:
             raise WrongUse(f"partition {spec!r}: iid takes no number")
@@ -66,7 +68,7 @@ def split(spec: str, labels: np.ndarray, clients: int, seed: int) -> list[np.nda
     """
     partition = parse_partition(spec)
     labels = np.asarray(labels)
-    if partition.kind in ("dirichlet", "classes") and not is_classes(labels):
+    if partition.kind in BY_LABEL and not is_classes(labels):
         raise WrongUse(
             f"--partition {spec} shares out classes, and the targets here are numbers "
             "(regression): use iid or quantity:ALPHA"
@@ -107,6 +109,14 @@ def _dirichlet(
     groups = _by_label(labels)
     sizes = np.array([len(group) for group in groups])
     return _deal(groups, _draw(sizes, alpha, clients, rng), rng)
+
+
+def _benchmark(
+    alpha: float, labels: np.ndarray, clients: int, rng: np.random.Generator
+) -> list[np.ndarray]:
+    groups = _by_label(labels)
+    sizes = np.array([len(group) for group in groups])
+    return _deal(groups, _draw(sizes, alpha, clients, rng, len(labels) / clients), rng)
 
 
 def _classes(
@@ -159,10 +169,21 @@ def _random_argmin(values: np.ndarray, rng: np.random.Generator) -> int:
     return int(rng.choice(np.flatnonzero(values == values.min())))
 
 
-def _draw(sizes: np.ndarray, alpha: float, clients: int, rng: np.random.Generator) -> np.ndarray:
-    """How many samples of each group every client gets ([group, client]), no client empty."""
+def _draw(
+    sizes: np.ndarray,
+    alpha: float,
+    clients: int,
+    rng: np.random.Generator,
+    enough: float = math.inf,
+) -> np.ndarray:
+    """How many samples of each group every client gets ([group, client]), no client empty.
+
+    Who has `enough` of the groups before gets nothing of the next.
+    """
     for _ in range(MOST_DRAWS):
-        counts = np.stack([_shares(size, alpha, clients, rng) for size in sizes])
+        counts = np.zeros((len(sizes), clients), np.int64)
+        for row, size in zip(counts, sizes, strict=True):
+            row[:] = _shares(size, alpha, rng, counts.sum(0) < enough)
         if counts.sum(0).min() >= ENOUGH_SAMPLES:
             return counts
     for empty in np.flatnonzero(counts.sum(0) == 0):
@@ -173,11 +194,15 @@ def _draw(sizes: np.ndarray, alpha: float, clients: int, rng: np.random.Generato
     return counts
 
 
-def _shares(size: int, alpha: float, clients: int, rng: np.random.Generator) -> np.ndarray:
-    shares = rng.dirichlet(np.full(clients, alpha))
+def _shares(size: int, alpha: float, rng: np.random.Generator, takes: np.ndarray) -> np.ndarray:
+    """How many of so many samples each client gets; those that take none get none."""
+    shares = rng.dirichlet(np.full(len(takes), alpha)) * takes
     if not shares.any():
-        # Near the largest float the draw overflows; its limit is known.
-        shares = np.full(clients, 1 / clients)
+        # Near the largest float the draw overflows; its limit is known. And those who take some
+        # may all have drawn nothing.
+        shares = takes / takes.sum()
+    elif not takes.all():
+        shares /= shares.sum()
     edges = np.rint(np.cumsum(shares) * size).astype(np.int64)
     edges[-1] = size
     return np.diff(edges, prepend=0)
@@ -204,5 +229,6 @@ SPLITTERS: dict[str, Splitter] = {
     "iid": _iid,
     "quantity": _quantity,
     "dirichlet": _dirichlet,
+    "benchmark": _benchmark,
     "classes": _classes,
 }

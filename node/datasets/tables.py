@@ -35,6 +35,7 @@ ADULT_COLUMNS = (
 )
 ADULT_NUMBERS = (0, 2, 4, 10, 11, 12)
 ADULT_CATEGORIES = tuple(c for c in range(len(ADULT_COLUMNS)) if c not in ADULT_NUMBERS)
+ADULT_MISSING = "?"
 # The test file ends its labels with a full stop.
 ADULT_LABELS = {"<=50K": 0, ">50K": 1, "<=50K.": 0, ">50K.": 1}
 
@@ -104,6 +105,28 @@ def prepare_adult(found: Mapping[str, FoundFile]) -> Prepared:
     return Prepared(arrays)
 
 
+def prepare_adult_binary(found: Mapping[str, FoundFile]) -> Prepared:
+    """Adult in zeros and ones, by the recipe of LIBSVM's a9a (Platt, 1999).
+
+    A number is told by the fifth of the training part that it falls into, a missing value by
+    zeros. Fifths that have the same bound are one; capital gains and losses, which nearly nobody
+    has, are there or not.
+    """
+    train = found["adult.data"].parse(parse_adult)
+    test = found["adult.test"].parse(parse_adult)
+    known = [np.setdiff1d(column, [ADULT_MISSING]) for column in train.categories.T]
+    bounds = [np.unique(np.quantile(n, [0.2, 0.4, 0.6, 0.8])) for n in train.numbers.T]
+    arrays = {"y_train": train.labels, "y_test": test.labels}
+    for part, rows in (("train", train), ("test", test)):
+        fifths = [
+            np.searchsorted(edges, n)[:, None] == np.arange(len(edges) + 1)
+            for n, edges in zip(rows.numbers.T, bounds, strict=True)
+        ]
+        hot = [c[:, None] == names for c, names in zip(rows.categories.T, known, strict=True)]
+        arrays[f"x_{part}"] = np.concatenate([*fifths, *hot], axis=1, dtype=np.float32)
+    return Prepared(arrays)
+
+
 def standardise(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Both parts' columns, less the mean and over the deviation of the training part."""
     mean, std = train.mean(0, dtype=np.float64), train.std(0, dtype=np.float64)
@@ -152,8 +175,8 @@ def _covtype_fault(content: bytes, path: Path, otherwise: str) -> WrongUse:
     return WrongUse(f"{path}: {otherwise}")
 
 
-def prepare_covtype(found: Mapping[str, FoundFile]) -> Prepared:
-    """Covertype: is the forest lodgepole pine (positive)?
+def prepare_covtype(found: Mapping[str, FoundFile], positive: int) -> Prepared:
+    """Covertype: is the forest of this one of the seven classes?
 
     For testing is every fourth row of each of the seven classes, in the file's order: stratified,
     the same for everybody, and no random numbers to agree on.
@@ -169,5 +192,5 @@ def prepare_covtype(found: Mapping[str, FoundFile]) -> Prepared:
     for (name, part), scaled in zip(parts.items(), numbers, strict=True):
         x = part[:, :-1].astype(np.float32)
         x[:, :COVTYPE_NUMBERS] = scaled
-        arrays |= {f"x_{name}": x, f"y_{name}": (part[:, -1] == COVTYPE_POSITIVE).astype(np.uint8)}
+        arrays |= {f"x_{name}": x, f"y_{name}": (part[:, -1] == positive).astype(np.uint8)}
     return Prepared(arrays)

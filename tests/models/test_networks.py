@@ -102,14 +102,45 @@ def test_one_generator_gives_a_different_network_each_time():
 
 
 def test_an_unknown_model_is_answered_with_the_known_ones():
-    with pytest.raises(WrongUse, match="unknown model resnet: use one of cnn, mlp, lenet"):
+    with pytest.raises(WrongUse, match="model resnet: use one of cnn, cnn-6-16, mlp, lenet"):
         build("resnet", (1, 8, 8), 10, seeded(0))
 
 
-@pytest.mark.parametrize("name", ["cnn", "lenet"])
+@pytest.mark.parametrize("name", ["cnn", "cnn-6-16", "lenet"])
 def test_a_network_for_images_refuses_plain_vectors(name):
     with pytest.raises(WrongUse, match=rf"model {name} needs images .* shape \(20,\)"):
         build(name, (20,), 10, seeded(0))
+
+
+@pytest.mark.parametrize(
+    ("shape", "parameters"),
+    [
+        # 6·(25+1) + 16·(6·25+1) + (256+1)·120 + 121·84 + 85·10, as the benchmark's network has
+        ((1, 28, 28), 44_426),
+        ((3, 32, 32), 62_006),
+    ],
+)
+def test_the_network_of_the_benchmark_has_its_size(shape, parameters):
+    network = build("cnn-6-16", shape, 10, seeded(0))
+    assert sum(p.numel() for p in network.parameters()) == parameters
+    assert network(torch.zeros(3, *shape)).shape == (3, 10)
+
+
+def test_an_mlp_has_the_widths_that_its_name_says():
+    network = build("mlp:32-16-8", (108,), 2, seeded(0))
+    sizes = [tuple(p.shape) for p in network.parameters()]
+    assert sizes == [(108, 32), (32,), (16, 32), (16,), (8, 16), (8,), (2, 8), (2,)]
+    same = build("mlp:128-64", (108,), 2, seeded(4)).state_dict()
+    for name, tensor in build("mlp", (108,), 2, seeded(4)).state_dict().items():
+        assert torch.equal(tensor, same[name])
+
+
+def test_first_weights_can_be_normal_with_constant_biases():
+    network = build("mlp:400-300", (108,), 2, seeded(0), weights=(0.1, 0.25))
+    weights = torch.cat([p.detach().flatten() for p in network.parameters() if p.dim() > 1])
+    biases = torch.cat([p.detach() for p in network.parameters() if p.dim() == 1])
+    assert abs(float(weights.std()) - 0.1) < 0.002 and abs(float(weights.mean())) < 0.002
+    assert set(biases.tolist()) == {0.25}
 
 
 def test_the_cnn_refuses_images_too_small_to_pool_twice():

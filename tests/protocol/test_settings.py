@@ -45,11 +45,34 @@ def test_dashes_and_underscores_are_the_same():
         ("topology", ""),
         ("seed", -1),
         ("batch", [1]),
+        ("lr_decay", "300:0.1,200:0.01"),
+        ("lr_decay", "300:0"),
+        ("lr_decay", "300:1e999"),
+        ("lr_decay", "300:e"),
+        ("lr_decay", -0.1),
+        ("init_weights", "normal:-1:0"),
+        ("init_weights", "normal:e:0"),
+        ("model", "mlp:0-3"),
+        ("dataset", "covtype:8"),
     ],
 )
 def test_a_wrong_value_names_the_option(name, value):
     with pytest.raises(WrongUse, match="--" + name.replace("_", "-")):
         make_settings({name: value})
+
+
+@pytest.mark.parametrize(
+    ("decay", "lengths"),
+    [
+        (0.5, [2.0, 2 / 1.5, 1.0, 2 / 2.5]),
+        ("0.5", [2.0, 2 / 1.5, 1.0, 2 / 2.5]),
+        ("sqrt", [2.0, 2 / 2**0.5, 2 / 3**0.5, 1.0]),
+        ("1:0.5,3:0.125", [2.0, 1.0, 1.0, 0.25]),
+    ],
+)
+def test_steps_decay_by_a_number_by_a_root_or_by_a_table(decay, lengths):
+    settings = make_settings({"lr": 2.0, "lr_decay": decay})
+    assert [settings.step(t) for t in range(4)] == pytest.approx(lengths, abs=1e-12)
 
 
 ANY_TEXT = ("data_dir", "topology", "target")  # what is wrong with them only files tell

@@ -37,7 +37,9 @@ def test_the_list_says_what_is_found_and_what_is_missing(tmp_path):
     result = run(datasets, "--data-dir", tmp_path)
     assert result.exit_code == 0, result.output
     assert str(tmp_path) in result.stdout
-    lines = {line.split()[0]: line for line in result.stdout.splitlines() if line.split()}
+    told = [line for line in result.stdout.splitlines() if line.split()]
+    assert "adult has other forms: adult:binary" in told
+    lines = {line.split()[0]: line for line in told if "other forms" not in line}
     assert set(CATALOGUE) <= lines.keys()
     assert "embedded" in lines["digits"]
     assert "missing: lppa datasets fetch mnist" in lines["mnist"]

@@ -27,7 +27,7 @@ def labelled(draw):
 
 @st.composite
 def specs(draw):
-    kind = draw(st.sampled_from(["iid", "quantity", "dirichlet"]))
+    kind = draw(st.sampled_from(["iid", "quantity", "dirichlet", "benchmark"]))
     return kind if kind == "iid" else f"{kind}:{draw(alphas)}"
 
 
@@ -88,7 +88,7 @@ def test_label_counts_count_what_the_clients_have(labels, n, seed):
 
 
 @unhurried
-@given(st.sampled_from(["iid", "quantity:0.3", "dirichlet:0.1", "classes:2"]), seeds)
+@given(st.sampled_from(["iid", "quantity:0.3", "benchmark:0.1", "classes:2"]), seeds)
 def test_the_same_seed_gives_the_same_split_and_another_one_another(spec, seed):
     labels = np.arange(3000) % 10
     first, again = split(spec, labels, 7, seed), split(spec, labels.astype(np.uint8), 7, seed)
@@ -109,7 +109,7 @@ for spec in sys.argv[1:]:
 
 
 def test_another_process_makes_the_same_split():
-    specs = ["iid", "quantity:0.5", "dirichlet:0.1", "classes:2"]
+    specs = ["iid", "quantity:0.5", "dirichlet:0.1", "benchmark:0.1", "classes:2"]
     run = subprocess.run(
         [sys.executable, "-c", PRINT_SPLIT, *specs],
         env={"PYTHONHASHSEED": "77", "PATH": ""},
@@ -137,6 +137,17 @@ def test_a_small_alpha_skews_labels_and_sizes_and_a_large_one_does_not():
     assert spread("quantity:0.2")[1] > 4000 > 2200 > spread("quantity:1000")[1]
 
 
+def test_the_split_of_the_benchmark_gives_nobody_more_who_has_its_share():
+    labels = np.repeat(np.arange(10), 1000)
+    for seed in range(20):
+        counts = label_counts(split("benchmark:0.1", labels, 5, seed), labels)[1]
+        before = np.cumsum(counts, axis=1) - counts
+        assert not counts[before >= len(labels) / 5].any()
+        # Else a client could have nearly everything.
+        assert counts.sum(1).max() < len(labels) / 5 + 1000
+    assert max(map(len, split("dirichlet:0.1", labels, 5, 3))) > len(labels) / 5 + 1000
+
+
 def test_quantity_skew_leaves_the_label_mix_as_it_is():
     labels = np.tile([0, 1], 50_000)
     counts = label_counts(split("quantity:0.5", labels, 4, 3), labels)[1]
@@ -153,7 +164,7 @@ def test_dirichlet_splits_give_ten_samples_to_each_client_where_that_can_be_draw
 @pytest.mark.parametrize("alpha", [5e-324, 1e-300, 1e300, 1.7e308])
 def test_extreme_alphas_still_give_a_partition(alpha):
     labels = np.arange(200) % 3
-    for kind in ("quantity", "dirichlet"):
+    for kind in ("quantity", "dirichlet", "benchmark"):
         assert_true_partition(split(f"{kind}:{alpha}", labels, 9, 0), labels, 9)
 
 

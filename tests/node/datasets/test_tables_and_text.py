@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from lppa.node.datasets import load_dataset
+from lppa.node.datasets.catalogue import CATALOGUE
 from lppa.node.datasets.files import FoundFile, RawFile
 from lppa.node.datasets.libsvm import prepare_rcv1, read_libsvm
 from lppa.node.datasets.samples import SparseSamples
@@ -14,6 +15,7 @@ from lppa.node.datasets.tables import (
     parse_adult,
     parse_covtype,
     prepare_adult,
+    prepare_adult_binary,
     prepare_covtype,
 )
 from lppa.protocol.errors import WrongUse
@@ -114,9 +116,23 @@ def test_a_faulty_covtype_row_is_named_with_file_line_and_fault(tmp_path, rows, 
     assert "\n" not in str(error.value)
 
 
+def test_binary_adult_tells_numbers_by_fifths_and_missing_values_by_zeros(tmp_path):
+    ages = range(20, 70)
+    people = [PERSON.replace("39", str(age), 1) for age in ages]
+    files = {"adult.data": "\n".join([*people, OTHER]), "adult.test": f"{OTHER}.\n"}
+    arrays = prepare_adult_binary(found(tmp_path, files)).arrays
+    x, other = arrays["x_train"], arrays["x_test"][0]
+    assert set(np.unique(x)) == {0, 1}
+    assert x[:, :5].sum(0).tolist() == [11, 10, 11, 9, 10], "fifths; two are 50 years old"
+    assert x[:50].sum(1).tolist() == [14] * 50, "one column for each fact"
+    assert other.sum() == 13, "the work class is missing"
+
+
 def test_covtype_tests_on_every_fourth_row_of_each_class_with_class_2_positive(tmp_path):
     rows = [forest(label=1 + n % 2, first=2000 + n) for n in range(16)]
-    arrays = prepare_covtype(found(tmp_path, {"covtype.data": "\n".join(rows)})).arrays
+    files = found(tmp_path, {"covtype.data": "\n".join(rows)})
+    arrays = CATALOGUE["covtype"].prepare(files).arrays
+    assert prepare_covtype(files, positive=1).arrays["y_test"].tolist() == [1, 0, 1, 0]
     assert arrays["y_train"].tolist() == [0, 1] * 6
     assert arrays["y_test"].tolist() == [0, 1, 0, 1]
     elevation = arrays["x_train"][:, 0]
