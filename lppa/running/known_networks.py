@@ -21,6 +21,13 @@ NETWORKS: dict[tuple[str, str], Network] = {
     ("adult", "mlp"): Network(22_338, 32_561, 0.10, 0.056),
     ("covtype", "mlp"): Network(15_426, 435_762, 0.12, 0.069),
     ("rcv1", "mlp"): Network(6_054_722, 1_000, 0.005, 0.0037),
+    ("mnist", "cnn-6-16"): Network(44_426, 60_000, 0.67, 0.048),
+    ("fmnist", "cnn-6-16"): Network(44_426, 60_000, 0.52, 0.048),
+    ("cifar10", "cnn-6-16"): Network(62_006, 50_000, 0.31, 0.038),
+    ("adult", "mlp:128"): Network(14_210, 32_561, 0.13, 0.058),
+    ("adult:binary", "mlp:32-16-8"): Network(4_586, 32_561, 0.28, 0.074),
+    ("covtype:1", "mlp:128"): Network(7_298, 435_762, 0.17, 0.081),
+    ("covtype:1", "mlp"): Network(15_426, 435_762, 0.15, 0.067),
 }
 
 
