@@ -10,6 +10,7 @@ import torch
 from lppa.models.networks import build
 from lppa.node.datasets import load_dataset
 from lppa.node.datasets.catalogue import CATALOGUE
+from lppa.node.datasets.load import source_of
 from lppa.protocol.settings import make_settings
 from lppa.running.known_networks import NETWORKS, known_network
 
@@ -17,7 +18,7 @@ SAMPLE = {"rcv1": 1_000}  # measured on a part: fewer rows than there are is the
 
 
 def parameters(dataset, model):
-    source = CATALOGUE[dataset]
+    source = source_of(dataset)
     with torch.device("cpu"):
         module = build(model, source.shape, source.classes, torch.Generator())
     return sum(p.numel() for p in module.parameters())
@@ -27,7 +28,7 @@ def parameters(dataset, model):
 def test_parameters_and_rows_are_those_of_the_network_and_of_the_data(dataset, model):
     known = NETWORKS[dataset, model]
     assert known.parameters == parameters(dataset, model)
-    rows, _ = CATALOGUE[dataset].rows
+    rows, _ = source_of(dataset).rows
     assert known.rows == SAMPLE.get(dataset, rows) <= rows
 
 
