@@ -11,17 +11,17 @@ import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from lppa.engines.engine import Wanted
+from lppa.engines.engine import HOST, SLURM, Wanted
 from lppa.engines.interface import is_address, own_address
 from lppa.engines.parcel import Order
 from lppa.engines.piped import PipedHosts
 from lppa.engines.placing import place
 from lppa.protocol.errors import WrongUse
+from lppa.running.naming import is_run
 from lppa.shell import LPPA
 
-HOST, CLIENT = "host", "client"
-TASKS = (HOST, CLIENT)
 PATIENCE = 60.0  # seconds for an answer of Slurm's
 # Frames are no lines, which srun would wait for. The coordinator's own step holds the CPUs too.
 STEP = (
@@ -39,6 +39,13 @@ def in_job() -> bool:
 def was_requeued() -> bool:
     """Whether Slurm has started this very job before."""
     return in_job() and os.environ.get("SLURM_RESTART_COUNT", "0") not in ("", "0")
+
+
+def begun_before(engine: str | None, out: Path | None) -> Path | None:
+    """The run of a job that Slurm has started again: it goes on, by the same words."""
+    if engine != SLURM or out is None or not was_requeued():
+        return None
+    return out if is_run(out) else None
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class SshEngine:
     def __init__(self, wanted: Wanted) -> None:
         if wanted.hosts is None:
             raise WrongUse("--engine ssh needs to know the hosts: --hosts FILE, one on each line")
-        self.hosts = read_hosts(wanted.hosts)
+        self.hosts = read_hosts(Path(wanted.hosts))
         self.blocks = place(wanted.nodes, [host.slots for host in self.hosts])
         self.ssh = shlex.split(wanted.ssh or "ssh")
         self.interface = wanted.interface
