@@ -28,6 +28,7 @@ STEP = (
     *("srun", "--overlap", "--nodes=1", "--ntasks=1", "--unbuffered", "--cpu-bind=none"),
     "--job-name=lppa-host",
 )
+NO_CLUSTER = "configuration source"  # what Slurm's programs say where there is none
 REPEATED = re.compile(r"(\d+)(?:\(x(\d+)\))?")
 
 
@@ -133,7 +134,8 @@ def ask(*command: str, given: str = "") -> str:
         raise WrongUse(f"--engine slurm: {command[0]} does not answer; try again later") from None
     if ended.returncode:
         words = ended.stderr.strip().splitlines() or ["it did not say why"]
-        raise WrongUse(f"--engine slurm: {command[0]} refused: {words[-1]}")
+        advice = "; run this on a machine of a Slurm cluster" if NO_CLUSTER in words[-1] else ""
+        raise WrongUse(f"--engine slurm: {command[0]} refused: {words[-1]}{advice}")
     return ended.stdout
 
 
