@@ -9,13 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lppa.auditing.assemble import case_of
 from lppa.auditing.document import audit as audited
 from lppa.coordinator.figures import Summary
-from lppa.engines.engine import LOCAL, NAMES, Engine, make_wanted
+from lppa.engines.engine import LOCAL, NAMES, Engine, Wanted, make_wanted
 from lppa.engines.registry import make_engine
 from lppa.engines.slurm import begun_before
 from lppa.engines.slurm_call import Call, run_called
@@ -78,12 +79,12 @@ def run(
     run; modules that they import have to be installed there. Outside a job, "slurm" submits one and
     waits for it: a `listener` would hear nothing of that, and is refused.
     """
-    where = {"engine": engine} | {one: settings.pop(one) for one in NAMES if one in settings}
-    wanted = make_wanted(nodes, where)
+    options = {one: settings.pop(one) for one in NAMES if one in settings}
+    wanted = make_wanted(nodes, {"engine": engine, **options})
     code = own_code(problem, rule)
     begun = begun_before(wanted.engine, None if out is None else Path(out))
     if begun is not None:
-        return _go_on(begun, code, where, listener, quiet)
+        return _go_on(begun, code, wanted, listener, quiet)
     with scouted(code) as scout:
         told = name_settings(settings, rule, None if scout is None else scout.names())
         folder = new_folder(None if out is None else Path(out), name, told)
@@ -117,20 +118,21 @@ def resume(
     those of `lppa.run`: a run may go on elsewhere than where it began.
     """
     code = None if problem is None and rule is None else OwnCode(problem, rule)
-    return _go_on(find_run(run), code, {"engine": engine, **options}, listener, quiet)
+    wanted = make_wanted(0, {"engine": engine, **options})
+    return _go_on(find_run(run), code, wanted, listener, quiet)
 
 
 def _go_on(
     folder: Path,
     code: OwnCode | None,
-    where: Mapping[str, Any],
+    wanted: Wanted,
     listener: Listener | None,
     quiet: bool,
 ) -> Run:
     """Goes on with the run in a folder."""
     past = read_past(folder)
     blueprint = past.blueprint
-    wanted = make_wanted(blueprint.nodes, where)
+    wanted = replace(wanted, nodes=blueprint.nodes)
     call = Call(wanted, blueprint.settings, folder, past.attackers, quiet=quiet, begun=True)
     with scouted(code) as scout:
         placed, heard = _placed(call, listener)

@@ -237,6 +237,5 @@ def test_wrong_use_is_told_before_anything_starts(given, reason, tmp_path, monke
 
 
 def test_an_option_that_no_engine_has_is_told_when_a_run_goes_on(tmp_path):
-    run = lppa.run(**{**RUN, "rounds": 2}, out=tmp_path / "run")
     with pytest.raises(WrongUse, match="unknown option 'host' of an engine; known: engine, hosts"):
-        lppa.resume(run.folder, engine="ssh", host="h")
+        lppa.resume(tmp_path, engine="ssh", host="h")
