@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from lppa.coordinator.plan import Blueprint
-from lppa.protocol.book import is_endpoint
+from lppa.protocol.book import is_endpoint, is_local
 from lppa.protocol.codec import (
     COORDINATOR,
     FROM_NODE,
@@ -204,7 +204,9 @@ def bootstrap(
             if roster.missing and time.monotonic() > deadline:
                 lost = set(roster.missing)
                 raise RunFailed(
-                    f"{name_all(lost)} did not come within {timeout:g} s", node=min(lost), round=0
+                    f"{name_all(lost)} did not come within {timeout:g} s{_where(roster)}",
+                    node=min(lost),
+                    round=0,
                 )
         start = choose(roster.processes)
         if roster.expected is None or set(start.view.members) <= set(roster.routes):
@@ -215,6 +217,12 @@ def bootstrap(
     for node in set(start.view.members) - start.running:
         roster.send(node, blueprint.plan(node, start.view, start.begin))
     return start
+
+
+def _where(roster: Roster) -> str:
+    """Where nodes look for the coordinator, if that is not on their own machine."""
+    where = roster.inbox.endpoint
+    return "" if is_local(where) else f"; can they reach the coordinator at {where}?"
 
 
 def _welcome(roster: Roster) -> None:

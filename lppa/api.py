@@ -9,13 +9,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lppa.auditing.assemble import case_of
 from lppa.auditing.document import audit as audited
 from lppa.coordinator.figures import Summary
+from lppa.engines.engine import LOCAL, NAMES, Engine, Wanted, make_wanted
+from lppa.engines.registry import make_engine
+from lppa.engines.slurm import begun_before
+from lppa.engines.slurm_call import Call, run_called
+from lppa.engines.slurm_job import SlurmJob
 from lppa.finished import Run, load
+from lppa.options import absolute_paths
 from lppa.own_code import OwnCode, found, is_spec, names_of
 from lppa.protocol.checks import check_ids
 from lppa.protocol.errors import RunFailed, WrongUse
@@ -27,7 +34,7 @@ from lppa.running.listener import Listener, Listeners
 from lppa.running.naming import find_run, new_folder
 from lppa.running.past import read_past
 from lppa.running.prepare import choose_noise, make_blueprint
-from lppa.running.run import run_local
+from lppa.running.run import run_by
 from lppa.running.scout import Scout
 
 if TYPE_CHECKING:
@@ -49,9 +56,10 @@ def run(
     tensorboard: bool = False,
     listener: Listener | None = None,
     quiet: bool = True,
+    engine: str = LOCAL,
     **settings: Any,
 ) -> Run:
-    """Runs an experiment on this machine, every client a process of its own, and waits for it.
+    """Runs an experiment, every client a process of its own, and waits for it.
 
     `problem` is an `lppa.Problem`, a function that makes one, or where to find either
     (`FILE.py:NAME`); without it `dataset=` and `model=` name one of ours. `rule` is dsgt, dp, lppa,
@@ -63,15 +71,33 @@ def run(
     encrypts links on this machine too; `tensorboard` writes event files (with the extra of that
     name installed); `listener` hears the run's events; `quiet=False` shows progress as the command
     does. Settings that cannot work raise WrongUse before anything starts.
+
+    `engine` is what starts the clients: "local" on this machine, or on other hosts "ssh", "slurm"
+    or "ray". Its options are keywords too, the same as those of the command: `hosts`, `ssh`
+    (ssh); `slurm_options`, `slurm_tasks` (slurm); `address`, `gpus_per_node` (ray);
+    `cpus_per_node` (slurm, ray); `interface` (all). A problem and a rule go to the hosts with the
+    run; modules that they import have to be installed there. Outside a job, "slurm" submits one and
+    waits for it: a `listener` would hear nothing of that, and is refused.
     """
+    options = {one: settings.pop(one) for one in NAMES if one in settings}
+    wanted = make_wanted(nodes, {"engine": engine, **options})
     code = own_code(problem, rule)
+    begun = begun_before(wanted.engine, None if out is None else Path(out))
+    if begun is not None:
+        return _go_on(begun, code, wanted, listener, quiet)
     with scouted(code) as scout:
         told = name_settings(settings, rule, None if scout is None else scout.names())
         folder = new_folder(None if out is None else Path(out), name, told)
         blueprint = make_blueprint(told, nodes, folder.name)
         check_ids(attackers, nodes)
-        heard = _heard(told, listener, quiet)
-        summary = run_local(blueprint, folder, heard, secure, attackers, tensorboard, scout)
+        call = Call(wanted, told, folder, attackers, tensorboard, quiet)
+        placed, heard = _placed(call, listener)
+        if isinstance(placed, SlurmJob):
+            summary = run_called(placed, call, heard, scout)
+        else:
+            summary = run_by(
+                placed, blueprint, folder, heard, secure, attackers, tensorboard, scout
+            )
     return _ended(summary, folder, code)
 
 
@@ -82,25 +108,52 @@ def resume(
     rule: type | None = None,
     listener: Listener | None = None,
     quiet: bool = True,
+    engine: str = LOCAL,
+    **options: Any,
 ) -> Run:
-    """Goes on with a run on this machine that was broken off, and waits for it.
+    """Goes on with a run that was broken off, and waits for it.
 
     `run` is its directory or its name below runs/, as for `load`. It ends as it would have ended,
-    to the bit. A problem or a rule of its own has to be given again.
+    to the bit. A problem or a rule of its own has to be given again. `engine` and its `options` are
+    those of `lppa.run`: a run may go on elsewhere than where it began.
     """
-    past = read_past(find_run(str(run)))
     code = None if problem is None and rule is None else OwnCode(problem, rule)
-    heard = _heard(past.blueprint.settings, listener, quiet)
+    wanted = make_wanted(0, {"engine": engine, **options})
+    return _go_on(find_run(run), code, wanted, listener, quiet)
+
+
+def _go_on(
+    folder: Path,
+    code: OwnCode | None,
+    wanted: Wanted,
+    listener: Listener | None,
+    quiet: bool,
+) -> Run:
+    """Goes on with the run in a folder."""
+    past = read_past(folder)
+    blueprint = past.blueprint
+    wanted = replace(wanted, nodes=blueprint.nodes)
+    call = Call(wanted, blueprint.settings, folder, past.attackers, quiet=quiet, begun=True)
     with scouted(code) as scout:
-        summary = run_local(
-            past.blueprint,
-            past.folder,
-            heard,
-            attackers=past.attackers,
-            scout=scout,
-            past=past,
+        placed, heard = _placed(call, listener)
+        if isinstance(placed, SlurmJob):
+            summary = run_called(placed, call, heard, scout)
+        else:
+            summary = run_by(
+                placed, blueprint, folder, heard, attackers=past.attackers, scout=scout, past=past
+            )
+    return _ended(summary, folder, code)
+
+
+def _placed(call: Call, listener: Listener | None) -> tuple[Engine | SlurmJob | None, Listener]:
+    """What starts the nodes, and what hears of them."""
+    placed = make_engine(call.wanted)
+    if isinstance(placed, SlurmJob) and listener is not None:
+        raise WrongUse(
+            "a listener hears nothing of a job of Slurm, which is another process: leave it out, "
+            "or call this inside a job"
         )
-    return _ended(summary, past.folder, code)
+    return placed, _heard(call.settings, listener, call.quiet)
 
 
 def _heard(settings: Settings, listener: Listener | None, quiet: bool) -> Listener:
@@ -167,7 +220,7 @@ def name_settings(
     if "dataset" in (names or {}) and ("dataset" in settings or "model" in settings):
         raise WrongUse("a problem brings its own data and network: leave dataset and model out")
     named = {} if isinstance(rule, type) else {"rule": rule}
-    return make_settings({**settings, **named, **(names or {})})
+    return absolute_paths(make_settings({**settings, **named, **(names or {})}))
 
 
 def registered(name: str) -> type | None:

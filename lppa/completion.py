@@ -72,8 +72,9 @@ NAMED: dict[str, Callable[[], Iterable[str]]] = {
     "model": lambda: (*NEED_IMAGES, "mlp", "mlp:"),
     "device": lambda: ("auto", "cpu", "cuda"),
     "data_dir": tuple,
+    "hosts": tuple,
 }
-PATHS = {"dataset": "file", "topology": "file", "data_dir": "dir"}
+PATHS = {"dataset": "file", "topology": "file", "data_dir": "dir", "hosts": "file"}
 
 
 def _beginning(values: Iterable[str], incomplete: str) -> list[CompletionItem]:

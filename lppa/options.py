@@ -70,12 +70,6 @@ runs_argument = click.argument(
     "runs", metavar="RUN...", nargs=-1, required=True, shell_complete=complete_run
 )
 
-
-# Where a run goes on is not how it goes on.
-ENGINE = (
-    *("engine", "hosts", "interface", "address", "cpus_per_node", "gpus_per_node", "ssh"),
-    *("slurm_options", "slurm_tasks"),
-)
 ALWAYS = ("as_json", "quiet", "verbose", "tensorboard", "problem", "rule", "secure", "chaos")
 
 
@@ -84,7 +78,7 @@ def refuse_others(*taken: str) -> None:
     context = click.get_current_context()
     for name in context.params:
         typed = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if typed and name not in (*taken, *ALWAYS, *ENGINE):
+        if typed and name not in (*taken, *ALWAYS):
             option = name.replace("_", "-")
             raise WrongUse(f"--resume goes on with a run as it is: leave --{option} out")
 
@@ -157,7 +151,7 @@ def settings_options(command: Command, only: Sequence[str] = ()) -> Command:
     # Where click keeps the options of what is no command yet.
     vars(wrapped)["__click_params__"] = list(getattr(command, "__click_params__", []))
     for about in reversed(chosen):
-        wrapped = _option(about)(wrapped)
+        wrapped = setting_option(about)(wrapped)
     wrapped = click.option(
         "--config",
         type=click.Path(path_type=Path),
@@ -239,8 +233,8 @@ def read_settings_file(path: Path) -> Any:
         raise ValueError("it is nested too deeply; settings stand side by side") from None
 
 
-def _option(about: Field[Any]) -> Callable[[FC], FC]:
-    """The click option of one setting."""
+def setting_option(about: Field[Any]) -> Callable[[FC], FC]:
+    """The click option of one setting, or of what is made like one."""
     name = flag(about.name)
     if about.metadata["kind"] is bool:
         both = f"{name}/{name.replace('--', '--no-')}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pickle
+import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,7 +61,16 @@ class OwnCode:
 
 def unpack(packed: bytes) -> OwnCode:
     """What `pack` made, found where it was named; the rule is known in this process from here."""
-    return found(pickle.loads(packed))
+    try:
+        given: OwnCode = pickle.loads(packed)
+    except Exception as error:
+        # On another machine: of modules only the name has come.
+        raise WrongUse(
+            f"the code that the run brings cannot be loaded by Python {platform.python_version()} "
+            f"on {platform.node()} ({type(error).__name__}: {error}): have there what it imports, "
+            "and the same Python, or put all of it into one file"
+        ) from error
+    return found(given)
 
 
 def found(code: OwnCode) -> OwnCode:

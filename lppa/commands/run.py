@@ -1,4 +1,4 @@
-"""`lppa run`: an experiment, here or by an engine. A thin shell over `run_local`, `run_placed`."""
+"""`lppa run`: an experiment, here or by an engine. A thin shell over `run_by`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import click
 
 from lppa.attack.names import check_call
 from lppa.coordinator.figures import Summary
-from lppa.engines.options import chosen_engine, engine_options
-from lppa.engines.registry import SLURM
-from lppa.engines.slurm import was_requeued
-from lppa.engines.slurm_job import SlurmJob
+from lppa.engines.engine import NAMES, make_wanted
+from lppa.engines.options import engine_options
+from lppa.engines.registry import make_engine
+from lppa.engines.slurm import begun_before
+from lppa.engines.slurm_job import SlurmJob, Voice
 from lppa.options import (
     brought_code,
     chosen_nodes,
@@ -35,13 +36,11 @@ from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
 from lppa.running.chaos import parse_chaos
 from lppa.running.display import choose_display, print_results
-from lppa.running.launch import stop_fork_server, warm_up
-from lppa.running.limits import check_machine
-from lppa.running.naming import find_run, is_run, new_folder
+from lppa.running.naming import find_run, new_folder
 from lppa.running.past import read_past
 from lppa.running.prepare import make_blueprint
 from lppa.running.records import report_on
-from lppa.running.run import run_local, run_placed
+from lppa.running.run import run_by
 from lppa.shell import (
     INTERRUPTED,
     call_lppa,
@@ -93,7 +92,8 @@ def run(
     """Run an experiment with every client as a process of its own, on this machine or on others."""
     begun = begun_before(engines["engine"], out)
     if resume is not None:
-        refuse_others("resume")
+        # Where a run goes on is not how it goes on.
+        refuse_others("resume", *NAMES)
         begun = find_run(resume)
     past = None if begun is None else read_past(begun)
     if past is None:
@@ -106,25 +106,16 @@ def run(
         folder, blueprint, attackers = past.folder, past.blueprint, past.attackers
         scout, settings = brought_code(blueprint.settings), blueprint.settings
     trouble = parse_chaos(chaos, blueprint.nodes)
-    engine = chosen_engine(blueprint.nodes, **engines)
+    engine = make_engine(make_wanted(blueprint.nodes, engines))
     display = choose_display(settings.rounds + settings.finish, is_quiet())
     if isinstance(engine, SlurmJob):
         where = f"--out={folder}" if past is None else f"--resume={folder}"
         words = [*typed_options("out", "name", "resume", "slurm_options"), where]
-        sys.exit(engine.run(folder, words, settings.on_failure == "continue", display.say))
-    if engine is not None:
-        summary = run_placed(
-            blueprint, folder, display, engine, attackers, tensorboard, scout, trouble, past
-        )
-    else:
-        check_machine(blueprint.nodes, secure)
-        warm_up()
-        try:
-            summary = run_local(
-                blueprint, folder, display, secure, attackers, tensorboard, scout, trouble, past
-            )
-        finally:
-            stop_fork_server()
+        voice = Voice(display.say, sys.stderr, sys.stdout)
+        sys.exit(engine.run(folder, words, settings.on_failure == "continue", voice))
+    summary = run_by(
+        engine, blueprint, folder, display, secure, attackers, tensorboard, scout, trouble, past
+    )
     if attack is None or not summary.ended:
         finish(summary, folder, as_json)
         return
@@ -139,13 +130,6 @@ def run(
         ended = call_lppa(*options)
         report_on(folder)
         sys.exit(ended)
-
-
-def begun_before(engine: str, out: Path | None) -> Path | None:
-    """The run of a job that Slurm has started again: it goes on, with the same command."""
-    if engine != SLURM or out is None or not was_requeued():
-        return None
-    return out if is_run(out) else None
 
 
 def check_attack(

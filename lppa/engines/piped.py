@@ -57,8 +57,16 @@ LAST_LINES, MOST_LINE = 20, 4096
 class PipedHost:
     """One host, the command that it is behind, and a thread that hears it."""
 
-    def __init__(self, name: str, command: Sequence[str], parcel: Parcel, run: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        parcel: Parcel,
+        run: Path,
+        advice: Mapping[int, str],
+    ) -> None:
         self.name = name
+        self.advice = advice
         self.command = list(command)
         self.parcel = parcel
         self.run = run
@@ -210,11 +218,12 @@ class PipedHost:
         code = None if self.process is None else self.process.poll()
         words = [line.strip() for line in self.said if line.strip()]
         how = "its pipe was closed" if code is None else _ending(self.command[0], code)
-        if not words:
-            return how
-        last = words[-1][:LONGEST_WORDS]
-        advice = f"; {NO_LPPA}" if last.endswith("No module named lppa") else ""
-        return f"{how} ({last}){advice}"
+        last = words[-1][:LONGEST_WORDS] if words else ""
+        advice = NO_LPPA if last.endswith("No module named lppa") else ""
+        if not advice and code is not None and not self.started:
+            advice = self.advice.get(code, "")
+        told = f"{how} ({last})" if last else how
+        return f"{told}; {advice}" if advice else told
 
 
 class Refusal(Exception):
@@ -231,14 +240,21 @@ def _ending(command: str, code: int) -> str:
 class PipedHosts:
     """The nodes of a run on hosts behind commands: a `Launcher`.
 
-    `commands` and `parcels` are by the names of the hosts.
+    `commands` and `parcels` are by the names of the hosts; `advice` is what to do about a command
+    that ends with an exit code before it has started anything.
     """
 
     def __init__(
-        self, commands: Mapping[str, Sequence[str]], parcels: Mapping[str, Parcel], run: Path
+        self,
+        commands: Mapping[str, Sequence[str]],
+        parcels: Mapping[str, Parcel],
+        run: Path,
+        advice: Mapping[int, str] | None = None,
     ) -> None:
         self.run = run
-        self.hosts = [PipedHost(name, commands[name], parcels[name], run) for name in parcels]
+        self.hosts = [
+            PipedHost(name, commands[name], parcels[name], run, advice or {}) for name in parcels
+        ]
         self.patience = max([START, *(parcel.timeout for parcel in parcels.values())])
         self.over = threading.Event()
 

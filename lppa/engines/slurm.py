@@ -11,23 +11,24 @@ import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from lppa.engines.engine import Wanted
+from lppa.engines.engine import HOST, SLURM, Wanted
 from lppa.engines.interface import is_address, own_address
 from lppa.engines.parcel import Order
 from lppa.engines.piped import PipedHosts
 from lppa.engines.placing import place
 from lppa.protocol.errors import WrongUse
+from lppa.running.naming import is_run
 from lppa.shell import LPPA
 
-HOST, CLIENT = "host", "client"
-TASKS = (HOST, CLIENT)
 PATIENCE = 60.0  # seconds for an answer of Slurm's
 # Frames are no lines, which srun would wait for. The coordinator's own step holds the CPUs too.
 STEP = (
     *("srun", "--overlap", "--nodes=1", "--ntasks=1", "--unbuffered", "--cpu-bind=none"),
     "--job-name=lppa-host",
 )
+NO_CLUSTER = "configuration source"  # what Slurm's programs say where there is none
 REPEATED = re.compile(r"(\d+)(?:\(x(\d+)\))?")
 
 
@@ -39,6 +40,13 @@ def in_job() -> bool:
 def was_requeued() -> bool:
     """Whether Slurm has started this very job before."""
     return in_job() and os.environ.get("SLURM_RESTART_COUNT", "0") not in ("", "0")
+
+
+def begun_before(engine: str | None, out: Path | None) -> Path | None:
+    """The run of a job that Slurm has started again: it goes on, by the same words."""
+    if engine != SLURM or out is None or not was_requeued():
+        return None
+    return out if is_run(out) else None
 
 
 @dataclass(frozen=True)
@@ -126,7 +134,8 @@ def ask(*command: str, given: str = "") -> str:
         raise WrongUse(f"--engine slurm: {command[0]} does not answer; try again later") from None
     if ended.returncode:
         words = ended.stderr.strip().splitlines() or ["it did not say why"]
-        raise WrongUse(f"--engine slurm: {command[0]} refused: {words[-1]}")
+        advice = "; run this on a machine of a Slurm cluster" if NO_CLUSTER in words[-1] else ""
+        raise WrongUse(f"--engine slurm: {command[0]} refused: {words[-1]}{advice}")
     return ended.stdout
 
 

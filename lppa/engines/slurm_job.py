@@ -10,7 +10,6 @@ import json
 import math
 import shlex
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from lppa.running.rundir import BEFORE
 from lppa.running.signals import postponed
 from lppa.shell import INTERRUPTED, LPPA
 
-JOB, OUT, ERR = BEFORE
+JOB, OUT, ERR, CODE, FINDER = BEFORE
 LOOK_EVERY = 0.5  # seconds between looks at what the job has said
 ASK_EVERY = 3.0  # seconds between questions to Slurm, which many ask
 WARNING = 60  # seconds before a job's time is over in which the run can end in order
@@ -34,6 +33,15 @@ OVER = (
     *("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY"),
     *("BOOT_FAIL", "DEADLINE", "REVOKED"),
 )
+# Finds code that came from a program's memory, as the command finds it in any other file.
+FIND_CODE = f"""\
+from pathlib import Path
+
+from lppa.own_code import unpack
+
+code = unpack(Path(__file__).with_name({CODE!r}).read_bytes())
+problem, rule = code.problem, code.rule
+"""
 CODES = {**dict.fromkeys(ENDED, 0), "failed": 1, "interrupted": INTERRUPTED}
 
 Say = Callable[[str], None]
@@ -55,12 +63,34 @@ class SlurmJob:
         # What the person has typed comes last, and so wins.
         self.options += typed
 
-    def run(self, folder: Path, arguments: Sequence[str], goes_on: bool, say: Say) -> int:
+    def run(
+        self,
+        folder: Path,
+        arguments: Sequence[str],
+        goes_on: bool,
+        voice: Voice,
+        code: bytes | None = None,
+    ) -> int:
         """Runs `lppa run` with these arguments in a job; returns its exit code.
 
-        Such a run may go on if clients are lost, and so if hosts are.
+        Such a run may go on if clients are lost, and so if hosts are. `code` is what a program
+        brings that has it in no file: the job finds it where `code_words` says.
         """
-        return run_as_job(Request(folder, tuple(arguments), goes_on, tuple(self.options)), say)
+        request = Request(folder, tuple(arguments), goes_on, tuple(self.options), code)
+        try:
+            return run_as_job(request, voice)
+        finally:
+            for name in (CODE, FINDER):
+                (folder / name).unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Voice:
+    """Who hears of a job: notes about it, and what it says itself; None is nobody."""
+
+    say: Say
+    err: TextIO | None
+    out: TextIO | None
 
 
 @dataclass(frozen=True)
@@ -71,6 +101,7 @@ class Request:
     arguments: tuple[str, ...]
     goes_on: bool
     options: tuple[str, ...]
+    code: bytes | None = None
 
     @property
     def name(self) -> str:
@@ -100,11 +131,18 @@ class Request:
         return [*told, *self.options]
 
 
-def run_as_job(request: Request, say: Say) -> int:
+def code_words(folder: Path, problem: bool, rule: bool) -> list[str]:
+    """How the command in a job is told of a run's own code, which is in its directory."""
+    where = folder.resolve() / FINDER
+    told = {"problem": problem, "rule": rule}
+    return [f"--{what}={where}:{what}" for what, brought in told.items() if brought]
+
+
+def run_as_job(request: Request, voice: Voice) -> int:
     """Submits a job, or finds the one that is at it, and follows it; returns its exit code."""
-    folder = request.folder
+    folder, say = request.folder, voice.say
     job = known_job(request)
-    ear = Ear(folder / ERR, sys.stderr)
+    ear = Ear(folder / ERR, voice.err)
     try:
         if job is None:
             ear.skip()
@@ -130,7 +168,7 @@ def run_as_job(request: Request, say: Say) -> int:
         raise
     finally:
         # Its results, once it has come to them for good.
-        Ear(folder / OUT, sys.stdout).listen()
+        Ear(folder / OUT, voice.out).listen()
     return exit_code(job, folder)
 
 
@@ -150,6 +188,9 @@ def submit(request: Request) -> str:
     folder = request.folder
     fresh = not folder.exists()
     make_private(folder)
+    if request.code is not None:
+        write_atomically(folder / CODE, request.code)
+        write_atomically(folder / FINDER, FIND_CODE)
     try:
         # With several clusters their name follows the number.
         job = ask(*request.command, given=request.script).strip().partition(";")[0]
@@ -204,7 +245,7 @@ def look_up(job: str) -> State | None:
 class Ear:
     """Says here what a job writes to a file, line by line."""
 
-    def __init__(self, path: Path, to: TextIO) -> None:
+    def __init__(self, path: Path, to: TextIO | None) -> None:
         self.path = path
         self.to = to
         self.at = 0
@@ -224,7 +265,8 @@ class Ear:
             return
         new = new[: new.rfind(b"\n") + 1]
         self.at += len(new)
-        print(new.decode(errors="replace"), end="", file=self.to, flush=True)
+        if self.to is not None:
+            print(new.decode(errors="replace"), end="", file=self.to, flush=True)
 
 
 def follow(job: str, ear: Ear, say: Say) -> None:

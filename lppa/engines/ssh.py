@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,8 @@ EXAMPLE = "alice@10.0.0.2:22 slots=4 python=/opt/lppa/bin/python data=/data"
 OPTIONS = ("BatchMode=yes", "ServerAliveInterval=15", "ServerAliveCountMax=3", "LogLevel=ERROR")
 MOST_SLOTS = 10_000
 PYTHON = "python3"
+# What ssh itself ends with; all other codes are those of the command there.
+ADVICE = {255: "`ssh` to that host has to work without a question: try it by hand"}
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,9 @@ class SshEngine:
     def __init__(self, wanted: Wanted) -> None:
         if wanted.hosts is None:
             raise WrongUse("--engine ssh needs to know the hosts: --hosts FILE, one on each line")
-        self.hosts = read_hosts(wanted.hosts)
+        self.hosts = read_hosts(Path(wanted.hosts))
         self.blocks = place(wanted.nodes, [host.slots for host in self.hosts])
-        self.ssh = shlex.split(wanted.ssh or "ssh")
+        self.ssh = read_ssh(wanted.ssh or "ssh")
         self.interface = wanted.interface
         self.address = (
             own_address(wanted.interface) if wanted.interface else seen_from(self.hosts[0].host)
@@ -81,7 +84,21 @@ class SshEngine:
         used = [(host, ids) for host, ids in zip(self.hosts, self.blocks, strict=True) if ids]
         commands = {host.name: host.command(self.ssh) for host, _ in used}
         parcels = {host.name: order.parcel(ids, interface) for host, ids in used}
-        return PipedHosts(commands, parcels, order.folder)
+        return PipedHosts(commands, parcels, order.folder, ADVICE)
+
+
+def read_ssh(text: str) -> list[str]:
+    """How ssh is called; refuses what nobody could call."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise WrongUse(f"--ssh {text!r} cannot be understood: {error}") from None
+    if not words or shutil.which(words[0]) is None:
+        raise WrongUse(
+            f"there is no {words[0] if words else 'ssh'} here: install it, or say by --ssh how ssh "
+            "is called"
+        )
+    return words
 
 
 def seen_from(host: str) -> str:
@@ -96,7 +113,12 @@ def read_hosts(path: Path) -> list[SshHost]:
     """The hosts of a list, one on each line; what follows a # is for people."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise WrongUse(
+            f"--hosts {path} cannot be read: {error.strerror}; it is a file with a host on each "
+            f"line, like {EXAMPLE}"
+        ) from None
+    except UnicodeDecodeError as error:
         raise WrongUse(f"--hosts {path} cannot be read: {error}") from None
     found: dict[str, SshHost] = {}
     for number, line in enumerate(lines, 1):

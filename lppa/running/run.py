@@ -1,6 +1,6 @@
 """A run as the coordinator lives it: bootstrap, watch, summary; alone or with nodes to start.
 
-The commands are thin shells over `coordinate`, `run_local` and `run_placed`.
+The commands are thin shells over `coordinate` and `run_by`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lppa.protocol.view import View
 from lppa.protocol.wire import FAREWELL
 from lppa.running.chaos import Chaos
 from lppa.running.facts import Facts, is_at_hand, look
-from lppa.running.launch import Given, LocalNodes, warm_up
+from lppa.running.launch import Given, LocalNodes, stop_fork_server, warm_up
 from lppa.running.launcher import GRACE, Launcher
 from lppa.running.limits import check_machine, check_open_files, enough_time
 from lppa.running.listener import Listener
@@ -261,6 +261,31 @@ def run_local(
         if summary.ended:
             forget_checkpoints(folder)
         return summary
+
+
+def run_by(
+    engine: Engine | None,
+    blueprint: Blueprint,
+    folder: Path,
+    listener: Listener,
+    secure: bool = False,
+    attackers: Sequence[int] = (),
+    tensorboard: bool = False,
+    scout: Scout | None = None,
+    chaos: Chaos = (),
+    past: Past | None = None,
+) -> Summary:
+    """A run with its nodes where an engine places them, or on this machine where there is none."""
+    try:
+        if engine is None:
+            return run_local(
+                blueprint, folder, listener, secure, attackers, tensorboard, scout, chaos, past
+            )
+        return run_placed(
+            blueprint, folder, listener, engine, attackers, tensorboard, scout, chaos, past
+        )
+    finally:
+        stop_fork_server()
 
 
 def with_enough_time(blueprint: Blueprint, listener: Listener) -> Blueprint:

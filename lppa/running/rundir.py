@@ -32,7 +32,8 @@ from lppa.running.listener import Listener
 
 ABOUT = "about"  # the part of config.json that is a record, not a setting
 PENDING, DONE = "pending", "done.jsonl"
-BEFORE = ("slurm.job", "slurm.out", "slurm.err")  # what a job has before the run in it begins
+# What a job has before the run in it begins: its number, what it says, and code that it brings.
+BEFORE = ("slurm.job", "slurm.out", "slurm.err", "slurm.code", "slurm_code.py")
 PACKAGES = ("lppa", "torch", "numpy", "pyzmq", "msgpack")
 
 

@@ -16,7 +16,7 @@ from processes import Command, Started, command_line, eventually
 
 SMALL = ("--object-store-memory", 80_000_000, "--disable-usage-stats", "--block")
 RAYLET = "raylet/raylet"
-TRIES = 4
+TRIES = 8
 TOO_SLOW = "timed out during startup"
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import shutil
 import threading
+from importlib.util import find_spec
 
 import pytest
+from clusters import ray_cluster
 from hosts import SMALL
 from namespaces import Lab
-from processes import COMMANDS, eventually, read_lines
+from processes import COMMANDS, Started, eventually, read_lines
 from sshd import Sshd
 
+import lppa
 from lppa.protocol.settings import make_settings
 from lppa.running.display import Silent
 from lppa.running.prepare import make_blueprint
@@ -128,3 +131,33 @@ def test_hosts_that_ssh_reaches_on_machines_of_their_own_find_each_other(
     assert bits([tmp_path / "run"] * MACHINES) == local_bits()
     logs = [(tmp_path / "run/nodes" / str(i) / "node.log").read_text() for i in range(MACHINES)]
     assert all("done after round" in log for log in logs)
+
+
+def test_the_same_seeds_give_the_same_bits_in_five_places(
+    by_hand, started, slurm, tmp_path, tmp_path_factory
+):
+    """`pytest -s -k five_places` prints the hashes."""
+    settings = {**SMALL, "dataset": "digits", "model": "mlp", "batch": 8, "nodes": MACHINES}
+    sshd = Sshd(started, tmp_path / "sshd")
+    places = {
+        "locally": {},
+        "over ssh": {"engine": "ssh", "hosts": sshd.hosts, "ssh": sshd.ssh},
+        "on Slurm": {"engine": "slurm", "slurm_options": "--nodes=2 --ntasks-per-node=2"},
+    }
+    found = {}
+    for where, how in places.items():
+        run = lppa.run(**settings, **how, out=tmp_path / where.replace(" ", "-"))
+        found[where] = bits([run.folder] * MACHINES)
+    found["by hand across namespaces"] = by_hand(
+        **{name: value for name, value in settings.items() if name != "nodes"}
+    )
+    if find_spec("ray") is not None:
+        # Where a host's folder has a short path: there are sockets in it.
+        with Started(tmp_path_factory.mktemp("ray")) as hosts, ray_cluster(hosts) as cluster:
+            cluster.add()
+            ray = {"engine": "ray", "address": cluster.address}
+            run = lppa.run(**settings, **ray, out=tmp_path / "on-Ray")
+            found["on Ray"] = bits([run.folder] * MACHINES)
+    for where, hashes in found.items():
+        print(f"{hashlib.sha256(''.join(hashes).encode()).hexdigest()}  {where}")
+    assert list(found.values()) == [found["locally"]] * len(found)

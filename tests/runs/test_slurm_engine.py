@@ -6,13 +6,11 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-import slurm_here
 from hosts import NODES, SMALL, alone
-from processes import PATIENCE, command_line, eventually, marked, read_lines, read_summary
+from processes import command_line, eventually, marked, read_lines, read_summary
 from script_modules import import_script
 
 pytestmark = pytest.mark.slow
@@ -20,28 +18,6 @@ pytestmark = pytest.mark.slow
 OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items()]
 TWO = "--slurm-options=--nodes=2 --ntasks-per-node=2 --gres=gpu:2"
 LONG = "--chaos=slow:0@7x1"  # time enough to break it off, with a checkpoint of round 6
-
-
-@pytest.fixture(scope="module")
-def slurm():
-    """A Slurm for these tests alone: it and all of its jobs go with this process, if not sooner."""
-    script = [sys.executable, slurm_here.__file__]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(script, text=True, **pipes) as process:
-        said = process.stdout.readline().strip()
-        if not said:
-            reason = process.stderr.read().strip()
-            assert process.wait() == slurm_here.CANNOT, reason
-            pytest.skip(reason)
-        name, _, configuration = said.partition("=")
-        os.environ[name] = configuration
-        try:
-            yield
-        finally:
-            del os.environ[name]
-            process.stdin.close()
-            assert process.wait(PATIENCE) == 0
-            assert not Path(configuration).parent.exists()
 
 
 @pytest.fixture(scope="module")

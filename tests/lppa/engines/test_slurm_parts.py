@@ -70,7 +70,7 @@ def test_a_step_is_on_one_host_and_passes_frames_on_at_once():
 def test_what_makes_no_sense_is_refused_before_slurm_hears_of_it(wanted, monkeypatch):
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     with pytest.raises(WrongUse):
-        make_engine("slurm", Wanted(4, **wanted))
+        make_engine(Wanted(4, "slurm", **wanted))
 
 
 def test_a_job_was_requeued_if_slurm_counts_its_starts(monkeypatch):

@@ -76,13 +76,13 @@ def test_a_command_asks_nobody_and_survives_the_shell_there():
 def test_an_engine_refuses_what_it_has_no_use_for(listed):
     hosts = listed("127.0.0.1\n")
     with pytest.raises(WrongUse, match="--address is of no use with --engine ssh"):
-        make_engine("ssh", Wanted(4, hosts=hosts, address="auto"))
+        make_engine(Wanted(4, "ssh", hosts=hosts, address="auto"))
     with pytest.raises(WrongUse, match="--hosts is of no use with --engine local"):
-        make_engine("local", Wanted(4, hosts=hosts))
+        make_engine(Wanted(4, "local", hosts=hosts))
     with pytest.raises(WrongUse, match="--hosts FILE"):
-        make_engine("ssh", Wanted(4))
-    assert make_engine("local", Wanted(4)) is None
-    assert isinstance(make_engine("ssh", Wanted(4, hosts=hosts)), SshEngine)
+        make_engine(Wanted(4, "ssh"))
+    assert make_engine(Wanted(4, "local")) is None
+    assert isinstance(make_engine(Wanted(4, "ssh", hosts=hosts)), SshEngine)
 
 
 def test_nodes_go_to_hosts_by_their_slots(listed):
