@@ -40,6 +40,7 @@ MOST_OFFENCES = 32  # by one peer
 NOBODY = -2  # speaks with a key that is not in the address book
 POLLIN, NOBLOCK, MORE = int(zmq.POLLIN), int(zmq.NOBLOCK), int(zmq.SNDMORE)
 REFUSED = zmq.EVENT_HANDSHAKE_FAILED_AUTH
+WATCHED = REFUSED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_CONNECTED | zmq.EVENT_DISCONNECTED
 # A network that swallows what is sent is noticed after this long, and another connection tried.
 UNHEARD_MS = 10_000
 
@@ -124,15 +125,15 @@ class Wire:
             socket.curve_serverkey = peer.public_key.encode()
             socket.curve_secretkey = self.keys.secret.encode()
             socket.curve_publickey = self.keys.public.encode()
-        watched = REFUSED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
-        monitor = socket.get_monitor_socket(watched) if self.keys else None
+        is_watched = self.keys is not None or receiver == COORDINATOR
+        monitor = socket.get_monitor_socket(WATCHED) if is_watched else None
         try:
             socket.connect(endpoint.replace("//localhost:", "//127.0.0.1:"))
         except zmq.ZMQError as error:
             raise WrongUse(
                 f"{describe(receiver)} cannot be reached at {endpoint!r}: {error.strerror}"
             ) from None
-        self.outboxes.append(Outbox(receiver, socket, monitor))
+        self.outboxes.append(Outbox(receiver, socket, monitor, encrypted=self.keys is not None))
         return self.outboxes[-1]
 
     def _socket(self, kind: int) -> zmq.Socket[bytes]:
@@ -244,13 +245,19 @@ class Outbox:
     """The connected socket to one receiver."""
 
     def __init__(
-        self, receiver: int, socket: zmq.Socket[bytes], monitor: zmq.Socket[bytes] | None
+        self,
+        receiver: int,
+        socket: zmq.Socket[bytes],
+        monitor: zmq.Socket[bytes] | None,
+        encrypted: bool,
     ) -> None:
         self.receiver = receiver
+        self.encrypted = encrypted
         self.socket = socket
         self.monitor = monitor
         self.turned_down = False
         self.hang_ups = 0  # in a row, with no handshake between them
+        self.connected = False
 
     def wait_with(self, others: Sequence[Box], seconds: float) -> list[Box]:
         """Those of the others from which something can be received; none when the time is over."""
@@ -297,16 +304,27 @@ class Outbox:
             event = recv_monitor_message(self.monitor)["event"]
             if event == REFUSED:
                 self.turned_down = True
+            elif event == zmq.EVENT_CONNECTED:
+                self.connected = True
             elif event == zmq.EVENT_DISCONNECTED:
+                self.connected = False
                 self.hang_ups += 1
             else:
                 self.hang_ups, self.turned_down = 0, False
         return self.turned_down
 
+    def is_held(self) -> bool:
+        """Whether some process has the other end of the connection, though it may say nothing.
+
+        Known of the coordinator's, and where there are keys.
+        """
+        self.refused()
+        return self.connected
+
     def hint(self) -> str:
         """What may be the matter with a receiver that did not answer, to end a sentence with."""
         self.refused()
-        if not self.hang_ups:
+        if not self.hang_ups or not self.encrypted:
             return ""
         return "; something hangs up there: is its key another one than in this peers.json?"
 
