@@ -268,11 +268,8 @@ class NetworkLinks(Links):
             self.look_at = now + LOOK_EVERY
             self._check_led()
             self.reports.ask_if_due(now)
-            # What happens to connections is heard of now and then, or it would pile up.
-            self.reports.outbox.is_held()
             for way in self.outgoing.values():
                 way.ask_if_due(now)
-                way.outbox.is_held()
         return [way.outbox for way in self.outgoing.values() if way.sent.asked is not None]
 
     # --- in -------------------------------------------------------------------------------------
