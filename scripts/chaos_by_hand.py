@@ -79,7 +79,8 @@ def lead(lab: Lab, phase: str, nodes: int = 4) -> dict[str, Any]:
     if phase == "stopped for a while":
         os.kill(coordinator.pid, signal.SIGSTOP)
         eventually(all_done)
-        time.sleep(TIMEOUT + 8)
+        # Longer than anybody waits for anybody, and than connections live without an answer.
+        time.sleep(3 * TIMEOUT)
         os.kill(coordinator.pid, signal.SIGCONT)
     else:
         kill(coordinator.pid)
