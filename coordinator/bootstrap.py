@@ -34,6 +34,7 @@ from lppa.protocol.messages import (
     Who,
 )
 from lppa.protocol.names import MOST_NAMED, name_all
+from lppa.protocol.patience import Patience
 from lppa.protocol.view import View
 from lppa.protocol.wire import Arrival, Inbox, wait_for_any
 
@@ -195,13 +196,13 @@ def bootstrap(
 
     `choose` says from what nodes have where the run begins: at its beginning, or where it was.
     """
-    deadline = time.monotonic() + timeout
+    patience = Patience(timeout)
     while True:
         while roster.missing:
             waiting(roster.missing)
             _welcome(roster)
             check()
-            if roster.missing and time.monotonic() > deadline:
+            if patience.look() <= 0 and roster.missing:
                 lost = set(roster.missing)
                 raise RunFailed(
                     f"{name_all(lost)} did not come within {timeout:g} s{_where(roster)}",

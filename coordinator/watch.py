@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import time
 from collections import Counter
 from collections.abc import Callable, Set
 from typing import Protocol
@@ -35,6 +34,7 @@ from lppa.protocol.messages import (
     Waiting,
 )
 from lppa.protocol.names import name_all
+from lppa.protocol.patience import OwnTime
 from lppa.protocol.settings import Settings
 from lppa.protocol.wire import wait_for_any
 
@@ -46,6 +46,7 @@ PULSE_EVERY = 0.5
 # the process ends, and comes back at once if anything else cut it.
 UNREACHABLE = 2.0
 LATE = 5.0  # seconds after which people are told who is late
+LONGEST_TURN = 1.0  # seconds of the coordinator's own time, however long it was stopped
 
 
 class Heard(Protocol):
@@ -92,11 +93,13 @@ class Watch:
         self.failures: dict[int, Failed] = {}
         self.late: dict[int, tuple[int, float, float]] = {}
         self.told_late: dict[int, float] = {}
-        self.began = self.heard = time.monotonic()
+        # Nodes are given time by its own clock: while that stands still nobody can be heard.
+        self.clock = OwnTime(LONGEST_TURN)
+        self.began = self.heard = self.clock()
         self.spoke: dict[int, float] = {}
         self.failed_at: float | None = None
         self.told: set[str] = set()
-        self.pulsed, self.turned, self.idle = 0.0, self.heard, True
+        self.pulsed, self.missed, self.idle = 0.0, 0.0, True
         self.reached: dict[int, float] = {}
 
     def begin(self, round: int) -> None:
@@ -105,7 +108,8 @@ class Watch:
         for node, hello in self.roster.processes.items():
             if hello.running:
                 self.rounds[node] = hello.running[-1]
-        self.heard = time.monotonic()
+        self.clock, self.missed = OwnTime(LONGEST_TURN), 0.0
+        self.heard = self.clock()
 
     @property
     def outstanding(self) -> set[int]:
@@ -135,7 +139,7 @@ class Watch:
             )
             self._pulse()
             self._look_for_failures()
-            for node, message in self.membership.due(time.monotonic()):
+            for node, message in self.membership.due(self.clock()):
                 self.roster.send(node, message)
             view = self.membership.view
             self.collection.views.setdefault(view.epoch, set(view.members))
@@ -143,7 +147,7 @@ class Watch:
                 self.listener.row(row)
 
     def _take(self, node: int, message: Message) -> None:
-        now = time.monotonic()
+        now = self.clock()
         self.heard = self.spoke[node] = now
         if isinstance(message, Hello):
             self._greeted(node, now)
@@ -206,7 +210,7 @@ class Watch:
 
     def _pulse(self) -> None:
         """Tells all that the coordinator is there, and finds out who is not."""
-        now = time.monotonic()
+        now = self.clock()
         if now - self.pulsed < PULSE_EVERY:
             return
         self.pulsed = now
@@ -215,11 +219,14 @@ class Watch:
             self.reached[node] = now
 
     def _came_back(self) -> None:
-        """Who was away itself, in a stopped process, does not know who was gone for how long."""
-        now = time.monotonic()
-        if now - self.turned > UNREACHABLE / 2:
-            self.reached = dict.fromkeys(self.reached, now)
-        self.turned = now
+        """Who was away itself, in a stopped process, does not know who was gone for how long.
+
+        Nodes that gave up its connection need a moment to make another.
+        """
+        now, missed = self.clock(), self.clock.missed - self.missed
+        if missed > 0:
+            self.missed = self.clock.missed
+            self.reached = dict.fromkeys(self.reached, now + min(missed, UNREACHABLE))
 
     def _unreachable(self, now: float) -> dict[int, str]:
         """Nodes whose connection is gone for longer than a broken one takes to come back."""
@@ -232,11 +239,20 @@ class Watch:
             near = self.roster.processes[node].host == here
             limit = UNREACHABLE if near else max(UNREACHABLE, self.timeout)
             if now - self.reached[node] > limit:
-                gone[node] = "is gone: its connection has ended"
+                gone[node] = f"is gone: its connection has ended{self._own_absence()}"
         return gone
 
+    def _own_absence(self) -> str:
+        """That the coordinator was away itself for too long, to end a sentence with."""
+        if self.clock.held_up <= self.timeout:
+            return ""
+        return (
+            f" (the coordinator itself was stopped for {self.clock.held_up:.0f} s: if the node was "
+            "done, it has left, and what it ended with is in its folder)"
+        )
+
     def _dead(self) -> dict[int, str]:
-        found = {**self._unreachable(time.monotonic()), **self.deaths()}
+        found = {**self._unreachable(self.clock()), **self.deaths()}
         members = self.membership.members - set(self.collection.done)
         return {node: why for node, why in found.items() if node in members}
 
@@ -247,7 +263,7 @@ class Watch:
                 log.warning("warning: %s", line)
 
     def _look_for_failures(self) -> None:
-        dead, now = self._dead(), time.monotonic()
+        dead, now = self._dead(), self.clock()
         if self.goes_on:
             self._go_on_without(dead, now)
             return

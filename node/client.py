@@ -7,7 +7,7 @@ Puts the parts together from a plan, and again whenever the graph changes. The m
 from __future__ import annotations
 
 import logging
-import time
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -35,6 +35,7 @@ from lppa.protocol.lock import FolderLock
 from lppa.protocol.messages import Failed, Late, Noise, Plan, Seed
 from lppa.protocol.network import NetworkLinks
 from lppa.protocol.outgoing import Reports
+from lppa.protocol.patience import Patience
 from lppa.protocol.settings import OWN, Settings
 from lppa.protocol.transports import open_wire
 from lppa.protocol.view import View, read_view
@@ -43,6 +44,8 @@ from lppa.protocol.wire import FAREWELL, Inbox, Wire
 log = logging.getLogger("lppa.node")
 
 LONGEST_REASON = 2000
+LOOK_EVERY = 0.5  # seconds between two looks at a coordinator that has not heard of the end
+SILENT = 5.0  # seconds after which people are told that it is waited for
 MOST_CHANGES = 8  # of the graph, one after the other, without a round between them
 
 
@@ -55,7 +58,8 @@ class Means:
     own: code never comes from the coordinator. `at_round` is called between rounds. A node that
     has not heard of the coordinator for `orphan_timeout` seconds ends; without one it does not.
     `policy` is what it insists on. `place` is its number among the nodes of its machine, which
-    share the GPUs there; without one it is its id.
+    share the GPUs there; without one it is its id. One that is `supervised` is ended by whoever
+    started it, and need not leave by itself.
     """
 
     out: Path | None = None
@@ -68,6 +72,7 @@ class Means:
     policy: Policy = field(default_factory=Policy)
     orphan_timeout: float | None = None
     place: int | None = None
+    supervised: bool = False
 
 
 def run_node(book: AddressBook, me: int, secret: str | None, means: Means) -> Path:
@@ -138,6 +143,7 @@ class Seat:
         self.training = training
         self.tap = tap
         self.orphan_timeout = means.orphan_timeout
+        self.supervised = means.supervised
         self.changes, self.done_before = 0, -1
 
     def stay(self) -> None:
@@ -181,12 +187,13 @@ class Seat:
     def _links(self, view: View) -> NetworkLinks:
         task, me = self.training.task, self.wire.me
         near = around(view, me, task.settings, task.rule, task.learner.size)
-        links = NetworkLinks(near, self.wire, self.inbox, self.reports, view.endpoints)
+        links = NetworkLinks(
+            near, self.wire, self.inbox, self.reports, view.endpoints, self.orphan_timeout
+        )
         # From the first message on: a quick neighbour's noise comes before the handshake ends.
         links.tap = self.tap
         # Nor is it early for one that is in this client's own round, wherever that begins.
         links.round = max(self.training.round, view.first_round)
-        links.orphan_timeout = self.orphan_timeout
 
         def on_wait(t: int, node: int, waited: float) -> None:
             task.report(Late(view.epoch, t, node, (waited,)))
@@ -195,11 +202,24 @@ class Seat:
         return links
 
     def _leave(self, links: NetworkLinks) -> None:
-        """Waits until the coordinator has heard of the end; who is done needs no other view."""
-        deadline = time.monotonic() + self.training.task.settings.timeout
-        while not self.reports.settled and time.monotonic() < deadline:
+        """Waits until the coordinator has heard of the end; who is done needs no other view.
+
+        One that is gone is waited for as long as for anybody. One whose process is there and says
+        nothing was stopped: without a limit, as it could not know later how this node has ended.
+        """
+        # Who is done has nothing left to fail in.
+        links.orphan_timeout = None
+        gone = Patience(self.training.task.settings.timeout)
+        silent = Patience(self.orphan_timeout or math.inf)
+        told = False
+        while not self.reports.settled and gone.look() > 0 and silent.look() > 0:
             with suppress(ViewEnds):
-                links.wait_until(lambda: self.reports.settled)
+                links.wait_until(lambda: self.reports.settled, LOOK_EVERY)
+            if self.supervised or self.reports.outbox.is_held():
+                gone.pause()
+            if silent.waited > SILENT and not told:
+                told = True
+                log.info("done; waiting for the coordinator to hear of that")
         if not self.reports.settled:
             log.warning("the coordinator did not say that it has heard of the end")
 

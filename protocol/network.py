@@ -7,6 +7,7 @@ and sent again in `delivery`.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -75,6 +76,7 @@ class NetworkLinks(Links):
         inbox: Inbox,
         reports: Reports,
         endpoints: Mapping[int, str] | None = None,
+        orphan_timeout: float | None = None,
     ) -> None:
         super().__init__(around)
         told = endpoints or {}
@@ -83,9 +85,12 @@ class NetworkLinks(Links):
         self.inbox = inbox
         # A node's own reports, which need an answer now and then too.
         self.reports = reports
-        self.led = time.monotonic()
+        # How long the coordinator has been silent. Who computes looks seldom; who was stopped for
+        # long must look a second time before it counts as left alone.
+        soonest = min(around.timeout, orphan_timeout or math.inf)
+        self.led = Patience(math.inf, longest=soonest / 2)
         self.heeded = 0.0
-        self.orphan_timeout: float | None = None
+        self.orphan_timeout = orphan_timeout
         self.met = False
         self.outgoing = {
             to: Outgoing(
@@ -235,9 +240,9 @@ class NetworkLinks(Links):
             missing = {to for to, way in self.outgoing.items() if not way.settled}
             log.warning("%s did not say that the last messages have come", name_all(missing))
 
-    def wait_until(self, condition: Callable[[], bool]) -> bool:
+    def wait_until(self, condition: Callable[[], bool], seconds: float | None = None) -> bool:
         """Goes on listening until something is true; False if that takes longer than allowed."""
-        patience = Patience(self.around.timeout)
+        patience = Patience(self.around.timeout if seconds is None else seconds)
         while not condition():
             left = patience.look()
             if left <= 0:
@@ -261,7 +266,7 @@ class NetworkLinks(Links):
         """Asks where there was no answer for long; returns where an answer is waited for."""
         if now >= self.look_at:
             self.look_at = now + LOOK_EVERY
-            self._check_led(now)
+            self._check_led()
             self.reports.ask_if_due(now)
             for way in self.outgoing.values():
                 way.ask_if_due(now)
@@ -364,7 +369,7 @@ class NetworkLinks(Links):
         now = time.monotonic()
         if now - self.heeded > HEED_EVERY:
             self._heed_coordinator()
-            self._check_led(now)
+            self._check_led()
 
     def _heed_coordinator(self) -> None:
         self.heeded = time.monotonic()
@@ -372,7 +377,7 @@ class NetworkLinks(Links):
             envelope = self._open(frames, FROM_COORDINATOR)
             if envelope is None or envelope.sender != COORDINATOR:
                 continue
-            self.led = time.monotonic()
+            self.led.renew()
             message = envelope.message
             if isinstance(message, Stop):
                 raise Stopped(message.reason)
@@ -383,14 +388,15 @@ class NetworkLinks(Links):
                 self.reports(Entered(self.around.epoch))
             self.reports.hear(message)
 
-    def _check_led(self, now: float) -> None:
+    def _check_led(self) -> None:
         """A node that was told to does not go on for ever without a coordinator."""
-        silence = now - self.led
-        if self.orphan_timeout is not None and silence > self.orphan_timeout:
-            raise RunFailed(f"the coordinator has said nothing for {silence:.0f} s")
+        self.led.look()
+        if self.orphan_timeout is not None and self.led.waited > self.orphan_timeout:
+            raise RunFailed(f"the coordinator has said nothing for {self.led.waited:.0f} s")
 
     def _is_led(self) -> bool:
-        return self.around.waits_on and time.monotonic() - self.led < self.around.timeout
+        self.led.look()
+        return self.around.waits_on and self.led.waited < self.around.timeout
 
     def close(self) -> None:
         """Lets go of the ways out: the neighbours of the next view may be others."""

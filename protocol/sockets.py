@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from lppa.protocol.book import AddressBook, Peer, is_any_port, is_local
 from lppa.protocol.codec import COORDINATOR, MAX_FRAME, MAX_HEADER, MAX_VECTORS, Frame
 from lppa.protocol.errors import WrongUse
-from lppa.protocol.guard import Guard
+from lppa.protocol.guard import MOST_OFFENCES, Guard, Line
 from lppa.protocol.names import describe
 from lppa.protocol.wire import FAREWELL, Arrival, Box, SendTimeout
 
@@ -36,10 +35,8 @@ HEARTBEAT_TIMEOUT_MS = 30_000
 QUEUE = 512
 MOST_FRAMES = MAX_VECTORS + 1
 MOST_AT_ONCE = 64  # messages that are read before deadlines and the coordinator are heeded again
-MOST_OFFENCES = 32  # by one peer
 NOBODY = -2  # speaks with a key that is not in the address book
 POLLIN, NOBLOCK, MORE = int(zmq.POLLIN), int(zmq.NOBLOCK), int(zmq.SNDMORE)
-REFUSED = zmq.EVENT_HANDSHAKE_FAILED_AUTH
 # A network that swallows what is sent is noticed after this long, and another connection tried.
 UNHEARD_MS = 10_000
 
@@ -93,6 +90,8 @@ class Wire:
             socket.curve_secretkey = self.keys.secret.encode()
             socket.curve_publickey = self.keys.public.encode()
             socket.zap_domain = b"lppa"
+        if peer.endpoint.startswith("tcp:"):
+            self._guard().watch_bound(socket)
         try:
             socket.bind(_bind_address(peer.endpoint))
         except zmq.ZMQError as error:
@@ -105,8 +104,8 @@ class Wire:
         if is_any_port(where):
             where = f"{where.removesuffix(':0')}:{port}"
         # Sockets in a private folder are for those only who could do worse.
-        self.guard = Guard(socket) if where.startswith("tcp:") else None
-        return Inbox(socket, self.owners if self.keys else None, where, self.guard, self.allowed)
+        guard = self.guard if where.startswith("tcp:") else None
+        return Inbox(socket, self.owners if self.keys else None, where, guard, self.allowed)
 
     def outbox(self, receiver: int, send_timeout: float, endpoint: str | None = None) -> Outbox:
         """Connects to a node, or to the coordinator; the peer need not be there yet.
@@ -124,16 +123,21 @@ class Wire:
             socket.curve_serverkey = peer.public_key.encode()
             socket.curve_secretkey = self.keys.secret.encode()
             socket.curve_publickey = self.keys.public.encode()
-        watched = REFUSED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
-        monitor = socket.get_monitor_socket(watched) if self.keys else None
+        is_watched = self.keys is not None or endpoint.startswith("tcp:")
+        line = self._guard().watch_line(socket) if is_watched else Line()
         try:
             socket.connect(endpoint.replace("//localhost:", "//127.0.0.1:"))
         except zmq.ZMQError as error:
             raise WrongUse(
                 f"{describe(receiver)} cannot be reached at {endpoint!r}: {error.strerror}"
             ) from None
-        self.outboxes.append(Outbox(receiver, socket, monitor))
+        self.outboxes.append(Outbox(receiver, socket, line, self.guard, self.keys is not None))
         return self.outboxes[-1]
+
+    def _guard(self) -> Guard:
+        if self.guard is None:
+            self.guard = Guard()
+        return self.guard
 
     def _socket(self, kind: int) -> zmq.Socket[bytes]:
         socket = self.context.socket(kind)
@@ -217,10 +221,15 @@ class Inbox:
     def offended(self, arrival: Arrival) -> None:
         """Counts a message that no honest peer sends; who sends many is let in no more.
 
-        Only where keys tell who it was: in clear text anybody could have done it in its name.
+        In clear text anybody could have done it in its name: there the connection is ended, and
+        another one begins anew. Sockets in a private folder are its owner's business.
         """
         speaker = arrival.speaker
-        if self.owners is None or speaker is None or self.guard is None:
+        if self.guard is None:
+            return
+        if self.owners is None or speaker is None:
+            if self.guard.offended(arrival.connection):
+                log.warning("a connection brought nothing but nonsense, and was ended")
             return
         self.offences[speaker] += 1
         if self.offences[speaker] >= MOST_OFFENCES:
@@ -244,13 +253,18 @@ class Outbox:
     """The connected socket to one receiver."""
 
     def __init__(
-        self, receiver: int, socket: zmq.Socket[bytes], monitor: zmq.Socket[bytes] | None
+        self,
+        receiver: int,
+        socket: zmq.Socket[bytes],
+        line: Line,
+        guard: Guard | None,
+        encrypted: bool,
     ) -> None:
         self.receiver = receiver
         self.socket = socket
-        self.monitor = monitor
-        self.turned_down = False
-        self.hang_ups = 0  # in a row, with no handshake between them
+        self.line = line
+        self.guard = guard
+        self.encrypted = encrypted
 
     def wait_with(self, others: Sequence[Box], seconds: float) -> list[Box]:
         """Those of the others from which something can be received; none when the time is over."""
@@ -277,7 +291,10 @@ class Outbox:
             first = self.socket.recv(NOBLOCK, copy=False)
         except zmq.Again:
             return None
-        return [first.buffer, *_parts(self.socket, first)]
+        frames = [first.buffer, *_parts(self.socket, first)]
+        if self.guard is not None:
+            self.guard.note(first.get(zmq.SRCFD), sum(map(len, frames)), len(frames))
+        return frames
 
     def answers(self) -> Iterator[list[Frame]]:
         """What has come back, but no more at once than leaves time for other things."""
@@ -293,20 +310,18 @@ class Outbox:
         One that has another key than we expect only hangs up, and so does a forwarder whose target
         is not there yet: that is told apart by patience alone (`hint`).
         """
-        while self.monitor is not None and self.monitor.poll(0):
-            event = recv_monitor_message(self.monitor)["event"]
-            if event == REFUSED:
-                self.turned_down = True
-            elif event == zmq.EVENT_DISCONNECTED:
-                self.hang_ups += 1
-            else:
-                self.hang_ups, self.turned_down = 0, False
-        return self.turned_down
+        return self.line.turned_down
+
+    def is_held(self) -> bool:
+        """Whether some process has the other end of the connection, though it may say nothing.
+
+        Known where it is over TCP, or there are keys.
+        """
+        return self.line.connected
 
     def hint(self) -> str:
         """What may be the matter with a receiver that did not answer, to end a sentence with."""
-        self.refused()
-        if not self.hang_ups:
+        if not self.line.hang_ups or not self.encrypted:
             return ""
         return "; something hangs up there: is its key another one than in this peers.json?"
 

@@ -79,6 +79,9 @@ class Outbox(Box, Protocol):
     def refused(self) -> bool:
         """Whether the receiver does not accept our key, as far as is known by now."""
 
+    def is_held(self) -> bool:
+        """Whether some process has the other end of the connection, though it may say nothing."""
+
     def close(self) -> None:
         """Lets it go; what it was given may still arrive within FAREWELL seconds."""
 

@@ -79,7 +79,8 @@ def lead(lab: Lab, phase: str, nodes: int = 4) -> dict[str, Any]:
     if phase == "stopped for a while":
         os.kill(coordinator.pid, signal.SIGSTOP)
         eventually(all_done)
-        time.sleep(TIMEOUT + 8)
+        # Longer than anybody waits for anybody, and than connections live without an answer.
+        time.sleep(3 * TIMEOUT)
         os.kill(coordinator.pid, signal.SIGCONT)
     else:
         kill(coordinator.pid)
@@ -165,7 +166,8 @@ def soak_run(lab: Lab, seconds: float, every: float, nodes: int = 6) -> dict[str
     chance, out = random.Random("soak"), fresh(lab.work / "run")
     book = fresh(lab.work / "book") / "peers.json"
     lab.start("peers", nodes, "--out", book.parent).end()
-    options = "--dataset quadratic --rounds 100000000 --eval-every 50 --beta 0.1 --latency 5"
+    # Slow rounds: what is asked is whether it goes on for hours, beside whatever else is done here.
+    options = "--dataset quadratic --rounds 100000000 --eval-every 50 --beta 0.1 --latency 200"
     more = ["--on-failure", "continue", "--timeout", 60, "--checkpoint-every", 100]
     coordinator = lab.start(
         "--peers", book, "--out", out, "-q", *options.split(), *more, program="lppa-coordinator"

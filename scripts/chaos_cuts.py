@@ -33,7 +33,7 @@ def cut(lab: Lab, number: int, whole: dict[str, Any]) -> dict[str, Any]:
     """One run by hand, encrypted, with one to three cuts at random moments."""
     chance, began = random.Random(number), time.monotonic()
     book = fresh(lab.work / "book") / "peers.json"
-    code, said = lab.start("peers", NODES, "--out", book.parent).end()
+    code, said = lab.start("peers", NODES, "--fixed-ports", "--out", book.parent).end()
     if code != 0:
         raise RuntimeError(said)
     out, cuts = fresh(lab.work / "cut"), 0

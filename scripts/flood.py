@@ -4,7 +4,10 @@
 
 Starts a coordinator and three nodes with encrypted links, floods one of them from a process with a
 key of the run (or with none) while the run goes on, and prints how the run ended, whether its bits
-are those of a run that nobody disturbed, and the most memory that each process ever held.
+are those of a run that nobody disturbed, and the most memory that each process ever held. A flood
+begins when all processes have warmed up; `above_mb` is by how much more its victim has grown from
+then on than one that was not flooded: another node of the same run, or the coordinator of a run
+that nobody disturbed.
 """
 
 from __future__ import annotations
@@ -31,8 +34,10 @@ from lppa.protocol.messages import Metrics, Noise, State
 from lppa.protocol.sockets import keys_of
 
 MEGABYTE = 1 << 20
-NODES, INSIDER, VICTIM = 3, 2, 0
-SETTINGS = ("--dataset", "quadratic", "--rounds", 60, "--seed", 5, "--latency", 20)
+NODES, INSIDER, VICTIM, UNLOADED = 3, 2, 0, 1
+WARM = 100  # rounds after which a process has imported and kept whatever it ever will
+SETTINGS = ("--dataset", "quadratic", "--rounds", 400, "--eval-every", 10, "--seed", 5)
+SETTINGS = (*SETTINGS, "--latency", 20, "--checkpoint-every", 50)
 COMMANDS = Path(sys.executable).parent
 NULL = subprocess.DEVNULL
 
@@ -128,10 +133,18 @@ def bits(run: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+def warm(out: Path) -> bool:
+    """Whether all nodes have done and reported their first rounds."""
+    files = list(out.glob("nodes/*/metrics.jsonl"))
+    lasts = [file.read_text().splitlines()[-1:] for file in files]
+    rounds = [json.loads(last[0])["round"] if last else 0 for last in lasts]
+    return len(rounds) == NODES and min(rounds) >= WARM
+
+
 def run_once(folder: Path, kind: str | None, amount: int, timeout: float) -> dict[str, Any]:
-    """A run by hand, flooded from its first round on or not at all."""
+    """A run by hand, flooded once it is warm or not at all."""
     out, book = folder / "run", folder / "book"
-    make = [COMMANDS / "lppa", "peers", NODES, "--out", book]
+    make = [COMMANDS / "lppa", "peers", NODES, "--fixed-ports", "--out", book]
     subprocess.run([str(a) for a in make], check=True, capture_output=True)
     peers = book / "peers.json"
     common = ("--peers", peers, "--out", out, "--timeout", timeout)
@@ -144,7 +157,7 @@ def run_once(folder: Path, kind: str | None, amount: int, timeout: float) -> dic
         for name, *given in calls:
             argv = [str(COMMANDS / name), *map(str, given)]
             processes.append(subprocess.Popen(argv, stdout=NULL, stderr=NULL))
-        while not list(out.glob("nodes/*/metrics.jsonl")) and processes[0].poll() is None:
+        while not warm(out) and processes[0].poll() is None:
             time.sleep(0.05)
         before = [peak(process.pid) for process in processes]
         attacker = threading.Thread(
@@ -183,10 +196,22 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=60.0)
     given = parser.parse_args()
     kinds = list(FLOODS) if given.kind == "all" else [given.kind]
+    undisturbed: dict[str, Any] = {}
     for kind in [None, *kinds]:
         with tempfile.TemporaryDirectory() as folder:
             result = run_once(Path(folder), kind, given.amount, given.timeout)
-        print(json.dumps({"flood": kind, **result}), flush=True)
+        undisturbed = undisturbed or result
+        # Processes in the order of their start: the coordinator first.
+        grown = result["grown_mb"]
+        if kind == "metrics":
+            above = grown[0] - undisturbed["grown_mb"][0]
+        else:
+            above = grown[1 + VICTIM] - grown[1 + UNLOADED]
+        same = result["bits"] == undisturbed["bits"]
+        print(
+            json.dumps({"flood": kind, **result, "above_mb": round(above, 1), "same_bits": same}),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,11 @@
  * crash, return, be dropped though it lives, a message to or from the coordinator be lost or be
  * repeated without need, and the coordinator itself be restarted.
  *
+ * Nodes are alike: whatever happens to some of them would happen under other names to others. So
+ * the first ones are those that crash, and those after them lose messages, are dropped or hear
+ * things twice; all other executions are these with the names changed. -DANY_NAME goes through
+ * them as well.
+ *
  * Mutants, to show that the model can fail (-DNAME): NO_RAISE, KEEP_NOISE, GOES_ON, REENTER,
  * SAME_VIEW, STATELESS, NO_REPEAT, FORGETS, LATE_GUEST, LEAVES_EARLY, ANY_PROCESS.
  */
@@ -33,6 +38,13 @@
 #endif
 #ifndef RESTARTS
 #define RESTARTS 0
+#endif
+#ifdef ANY_NAME
+#define MAY_CRASH(i) true
+#define MAY_MISS(i) true
+#else
+#define MAY_CRASH(i) ((i) < CRASHES)
+#define MAY_MISS(i) ((i) < CRASHES + DROPS + LOSSES + REPEATS)
 #endif
 #define MIN 2      /* with fewer members there is nobody to learn with */
 #define NONE 255   /* no state, no instance */
@@ -390,12 +402,14 @@ proctype Coordinator() {
     od
 }
 
+#define CAN_LOSE(i) (MAY_MISS(i) && losses > 0)
+
 /* What happens to node i and its link to the coordinator, as often as the budgets allow. */
 proctype World(byte i) {
     byte k;
     do
-    :: d_step { crashes > 0 && LIVES(i) -> crashes = crashes - 1; die(i) }
-    :: d_step { crashes > 0 && LIVES(i) && pe[i] != 0 ->
+    :: d_step { MAY_CRASH(i) && crashes > 0 && LIVES(i) -> crashes = crashes - 1; die(i) }
+    :: d_step { MAY_CRASH(i) && crashes > 0 && LIVES(i) && pe[i] != 0 ->
         crashes = crashes - 1; die(i); pe[i] = 0; pr[i] = 0 } /* with what was on its way */
     :: d_step { returns > 0 && st[i] == DEAD && phase != OVER ->
         returns = returns - 1; inst[i] = inst[i] + 1; st[i] = FRESH;
@@ -403,18 +417,20 @@ proctype World(byte i) {
         to_halt[i] = 0; clear_view(i); to_stop[i] = false
 #endif
         }
-    :: d_step { drops > 0 && phase != OVER && IN(cm, i) && LIVES(i) ->
+    :: d_step { MAY_MISS(i) && drops > 0 && phase != OVER && IN(cm, i) && LIVES(i) ->
         drops = drops - 1; cm = cm & ~BIT(i); to_stop[i] = ROUTE(i); begin_change() }
-    :: d_step { losses > 0 && to_halt[i] != 0 -> losses = losses - 1; to_halt[i] = 0 }
-    :: d_step { losses > 0 && to_view[i] != 0 -> losses = losses - 1; clear_view(i) }
-    :: d_step { losses > 0 && to_stop[i] -> losses = losses - 1; to_stop[i] = false }
-    :: d_step { losses > 0 && hello[i] != 0 -> losses = losses - 1; hello[i] = 0 }
-    :: d_step { losses > 0 && halted[i] != 0 ->
+    :: d_step { CAN_LOSE(i) && to_halt[i] != 0 -> losses = losses - 1; to_halt[i] = 0 }
+    :: d_step { CAN_LOSE(i) && to_view[i] != 0 -> losses = losses - 1; clear_view(i) }
+    :: d_step { CAN_LOSE(i) && to_stop[i] -> losses = losses - 1; to_stop[i] = false }
+    :: d_step { CAN_LOSE(i) && hello[i] != 0 -> losses = losses - 1; hello[i] = 0 }
+    :: d_step { CAN_LOSE(i) && halted[i] != 0 ->
         losses = losses - 1; halted[i] = 0; halted_t[i] = 0 }
-    :: d_step { losses > 0 && finished[i] != 0 -> losses = losses - 1; finished[i] = 0 }
-    :: d_step { repeats > 0 && phase == HALTING && IN(cm, i) && to_halt[i] == 0 && ROUTE(i) ->
+    :: d_step { CAN_LOSE(i) && finished[i] != 0 -> losses = losses - 1; finished[i] = 0 }
+    :: d_step { MAY_MISS(i) && repeats > 0 && phase == HALTING && IN(cm, i) && to_halt[i] == 0 &&
+        ROUTE(i) ->
         repeats = repeats - 1; to_halt[i] = ce }
-    :: d_step { repeats > 0 && phase == WATCH && ce > 1 && IN(cm, i) && to_view[i] == 0 && ROUTE(i) ->
+    :: d_step { MAY_MISS(i) && repeats > 0 && phase == WATCH && ce > 1 && IN(cm, i) &&
+        to_view[i] == 0 && ROUTE(i) ->
         repeats = repeats - 1; send_view(i) }
     /* Nothing more happens: what waits for a mishap that does not come is stuck, and seen so. */
     :: d_step { i == 0 && crashes + returns + drops + losses + repeats + restarts > 0 ->

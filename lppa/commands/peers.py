@@ -42,8 +42,14 @@ FIRST_PORT = 5700
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
-    help="The coordinator's port; nodes get the next ones.  "
-    f"[default: free ones on this machine, {FIRST_PORT} and on for others]",
+    help="The coordinator's port.  "
+    f"[default: one that is free where it runs on this machine, else {FIRST_PORT}]",
+)
+@click.option(
+    "--fixed-ports",
+    is_flag=True,
+    help="Give nodes ports of their own too, the next ones: for firewalls and forwarders.  "
+    "[default: each takes one that is free when it starts, and the coordinator tells the others]",
 )
 @insecure_option
 @out_option("Folder for peers.json and keys/.  [default: here]", default=Path())
@@ -55,6 +61,7 @@ def peers(
     hosts: tuple[str, ...],
     coordinator_host: str | None,
     port: int | None,
+    fixed_ports: bool,
     insecure: bool,
     out: Path,
     as_json: bool,
@@ -73,7 +80,8 @@ def peers(
     where.append(coordinator_host or where[0])
     keys = [] if insecure else [new_keys() for _ in where]
     public = [key.public for key in keys] or [NO_KEY] * len(where)
-    entries = [Peer(e, k) for e, k in zip(make_endpoints(where, port), public, strict=True)]
+    endpoints = make_endpoints(where, port, fixed_ports)
+    entries = [Peer(e, k) for e, k in zip(endpoints, public, strict=True)]
     book = AddressBook(f"run-{secrets.token_hex(4)}", entries[-1], tuple(entries[:-1]))
     try:
         content = book_content(book)
@@ -98,14 +106,20 @@ def write_files(out: Path, book: AddressBook, secret_keys: list[str]) -> None:
         raise WrongUse(f"cannot write to {out}: {error.strerror}") from None
 
 
-def make_endpoints(hosts: list[str], port: int | None) -> list[str]:
-    """An endpoint per host; the last host is the coordinator's and has the first port."""
+def make_endpoints(hosts: list[str], port: int | None, fixed: bool) -> list[str]:
+    """An endpoint per host; the last host is the coordinator's and has the first port.
+
+    Nobody but the coordinator has to be known beforehand: a port that is free now may be taken
+    when a node starts.
+    """
     shown = [f"[{host}]" if ":" in host else host for host in hosts]
-    if port is None and all(is_local(f"tcp://{host}:1") for host in shown):
-        ports = free_ports(len(hosts))
+    asked = shown if fixed else shown[-1:]
+    if port is None and all(is_local(f"tcp://{host}:1") for host in asked):
+        ports = free_ports(len(asked))
     else:
         first = port or FIRST_PORT
-        ports = [first + 1 + i for i in range(len(hosts) - 1)] + [first]
+        ports = [first + 1 + i for i in range(len(asked) - 1)] + [first]
+    ports = [0] * (len(hosts) - len(asked)) + ports
     if max(ports) > 65535:
         raise WrongUse(f"--port {port} leaves no room for {len(hosts)} ports")
     return [f"tcp://{host}:{number}" for host, number in zip(shown, ports, strict=True)]

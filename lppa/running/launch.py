@@ -241,6 +241,7 @@ def node_process(
             problem=None if given.code is None else unpack(given.code.read_bytes()).made,
             at_round=trouble_of(given.chaos, node),
             place=place,
+            supervised=True,
             # One person starts all of them: what the plan says is what that person has said.
             policy=Policy(allow_reveal_batches=True, trusts_folders=True),
         )

@@ -209,7 +209,7 @@ class Led:
         self.watch.rounds |= {node: done.round for node, done in past.done.items()}
         self.membership.done = set(past.done)
         if self.roster.may_return:
-            now = time.monotonic()
+            now = self.watch.clock()
             for node in self.membership.active - set(self.roster.routes):
                 self.membership.lose(node, "did not come back", now)
             for node, hello in self.roster.processes.items():

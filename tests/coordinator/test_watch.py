@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +33,7 @@ from lppa.protocol.messages import (
     Taken,
     Who,
 )
+from lppa.protocol.patience import OwnTime
 from lppa.protocol.settings import NOISE_EXCHANGES, make_settings
 from lppa.protocol.sockets import Wire
 from lppa.running.listener import Listener, Listeners
@@ -160,6 +163,57 @@ def test_a_run_is_over_when_all_are_done_and_its_rows_are_there(world_of):
     world.follow()
     assert [row["round"] for row in world.rows] == [5, 10]
     assert sorted(world.reports) == [(node, round) for node in range(NODES) for round in (5, 10)]
+
+
+class Jumping:
+    """A clock that jumps ahead when it is told to."""
+
+    def __init__(self):
+        self.ahead = 0.0
+
+    def __call__(self):
+        return time.monotonic() + self.ahead
+
+
+def test_a_coordinator_that_was_away_reads_what_came_before_it_judges(world_of):
+    world = world_of(timeout=2.0)
+    clock = Jumping()
+    world.watch.clock = OwnTime(1.0, clock)
+    world.report(5)
+    turns = []
+
+    def progress(rounds, alive):
+        turns.append(rounds)
+        if len(turns) == 5:
+            # Away for an hour; what the nodes said meanwhile comes a moment later.
+            clock.ahead = 3600.0
+        elif len(turns) == 10:
+            world.finish()
+
+    world.follow(progress)
+    assert [row["round"] for row in world.rows] == [5]
+    assert world.watch.clock.held_up > 3600.0
+
+
+def test_a_coordinator_that_was_away_for_too_long_says_so_of_nodes_that_left_meanwhile(world_of):
+    world = world_of(timeout=20.0)
+    clock = Jumping()
+    world.watch.clock = OwnTime(1.0, clock)
+    here = socket.gethostname()
+    for node, hello in world.roster.processes.items():
+        world.roster.processes[node] = replace(hello, host=here)
+    turns = []
+
+    def progress(rounds, alive):
+        turns.append(rounds)
+        if len(turns) == 5:
+            assert set(world.watch.reached) == set(range(NODES))
+            clock.ahead = 3600.0
+            world.wires[1].close(0)
+
+    with pytest.raises(RunFailed, match=r"node 0 is gone.*itself was stopped for 3600 s") as failed:
+        world.follow(progress)
+    assert failed.value.node == 0
 
 
 BROKEN = {

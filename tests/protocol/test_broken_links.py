@@ -238,7 +238,7 @@ def test_a_forwarder_whose_target_is_not_there_yet_is_not_taken_for_a_wrong_key(
     with reporting(secure=True) as (reports, coordinator, proxy):
         while proxy.accepted < 6:
             assert not reports.outbox.refused()
-            reports.outbox.monitor.poll(100)
+            reports.outbox.socket.poll(100)
         assert "hangs up" in reports.outbox.hint()
         _, inbox = coordinator()
         reports(Done(3, {}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
@@ -14,9 +14,9 @@ from test_links import FINE, RUN, state
 from test_network_links import expect, raw_socket, world_of
 
 from lppa.protocol.codec import BadMessage, Limits, decode, encode
-from lppa.protocol.guard import MOST_SILENT, SLACK
+from lppa.protocol.guard import MOST_ANSWERS, MOST_OFFENCES, MOST_SILENT, SLACK
 from lppa.protocol.messages import Hello, Noise
-from lppa.protocol.sockets import MOST_AT_ONCE, MOST_OFFENCES, keys_of
+from lppa.protocol.sockets import MOST_AT_ONCE, keys_of
 
 PIECE = bytes(1 << 16)
 
@@ -91,7 +91,7 @@ def test_who_sends_nonsense_with_its_key_is_let_in_no_more_and_others_are():
                 meanwhile=lambda: world.me._gather(0.1),
             )
         late = world.outbox(2)
-        until(late.refused, meanwhile=lambda: late.monitor.poll(50))
+        until(late.refused, meanwhile=lambda: late.socket.poll(50))
         # The connection that it had, and those of others, are as they were.
         honest.send(encode(state(1), RUN, 2, 1))
         other.send(encode(state(0), RUN, 1, 0))
@@ -99,11 +99,76 @@ def test_who_sends_nonsense_with_its_key_is_let_in_no_more_and_others_are():
         expect(world.me, state(1), 2)
 
 
+def test_in_clear_text_a_connection_that_brings_nonsense_is_ended_and_others_are_not():
+    with world_of() as world, raw_socket(world.book.nodes[0].endpoint) as stranger:
+        honest, guard = world.outbox(1), world.me.inbox.guard
+        honest.send(encode(state(0), RUN, 1, 0))
+        expect(world.me, state(0), 1)
+        for _ in range(MOST_OFFENCES):
+            # In the name of an honest node, which must not suffer from it.
+            stranger.send_multipart(encode(Noise(0, 10**6, FINE), RUN, 1, 1))
+        until(lambda: guard.ended == 1, meanwhile=lambda: world.me._gather(0.1))
+        honest.send(encode(state(1), RUN, 1, 1))
+        expect(world.me, state(1), 1)
+        assert guard.ended == 1
+
+
+@contextmanager
+def receiver_of_node_0(context, world, node, secure):
+    """A bare socket in a receiver's place, once node 0 has said something to it."""
+    with context.socket(zmq.ROUTER) as router:
+        router.linger, router.router_handover = 0, True
+        if secure:
+            keys = keys_of(world.secrets[node])
+            router.curve_server = True
+            router.curve_secretkey = keys.secret.encode()
+            router.curve_publickey = keys.public.encode()
+        router.bind(world.book.nodes[node].endpoint)
+        world.me.outgoing[node].outbox.send(encode(state(0), RUN, 0, 0))
+        assert router.poll(60_000)
+        yield router, router.recv_multipart()[0]
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_an_answer_that_never_ends_ends_the_connection_and_is_not_kept(secure):
+    with (
+        world_of(secure=secure) as world,
+        zmq.Context() as context,
+        receiver_of_node_0(context, world, 1, secure) as (router, route),
+    ):
+        guard = world.me.inbox.guard
+        router.send_multipart([route, *[PIECE] * (5 * (MOST_ANSWERS + SLACK) // len(PIECE))])
+        until(lambda: guard.ended == 1)
+        assert world.me.outgoing[1].outbox.receive() is None
+        # It is made again, and serves as before; what was on its way is lost with the first.
+        again = encode(state(1), RUN, 0, 1)
+        outbox = world.me.outgoing[1].outbox
+        until(lambda: router.poll(100), meanwhile=lambda: outbox.send(again, wait=False))
+
+
+def test_answers_that_are_not_read_are_bounded_together_and_those_that_are_read_are_not():
+    with (
+        world_of() as world,
+        zmq.Context() as context,
+        receiver_of_node_0(context, world, 1, False) as (router, route),
+    ):
+        guard, outbox = world.me.inbox.guard, world.me.outgoing[1].outbox
+        each = [route, PIECE]
+        for _ in range(3 * (MOST_ANSWERS + SLACK) // len(PIECE)):
+            router.send_multipart(each)
+            until(lambda: outbox.receive() is not None, meanwhile=lambda: outbox.socket.poll(100))
+        assert guard.ended == 0
+        for _ in range(3 * (MOST_ANSWERS + SLACK) // len(PIECE)):
+            router.send_multipart(each)
+        until(lambda: guard.ended == 1)
+
+
 def test_a_flood_leaves_time_for_other_things():
     """However much has come, one turn reads only so much of it."""
     with world_of() as world, raw_socket(world.book.nodes[0].endpoint) as stranger:
         for _ in range(4 * MOST_AT_ONCE):
-            stranger.send_multipart([b"nonsense"])
+            # Dropped, and no offence: what is left of a view that is over comes from honest peers.
+            stranger.send_multipart(encode(Noise(7, 0, FINE), RUN, 1))
         seen = 0
         while seen < 4 * MOST_AT_ONCE:
             world.me._gather(5.0)

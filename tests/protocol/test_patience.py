@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lppa.protocol.patience import LONGEST_LOOK, Patience
+from lppa.protocol.patience import LONGEST_LOOK, OwnTime, Patience
 
 
 class Clock:
@@ -49,3 +49,26 @@ def test_it_is_never_used_up_faster_than_time_passes(steps: list[float]) -> None
         clock.now += step
         patience.look()
     assert patience.waited <= sum(steps) + 1e-9
+
+
+def test_what_went_by_before_a_pause_does_not_count() -> None:
+    clock = Clock()
+    patience = Patience(3.0, clock)
+    for _ in range(20):
+        clock.now += 1.0
+        patience.pause()
+        clock.now += 0.1
+        left = patience.look()
+    assert abs(left - 1.0) < 1e-9
+
+
+def test_own_time_stands_still_while_a_process_does_and_tells_for_how_long() -> None:
+    clock = Clock()
+    own = OwnTime(1.0, clock)
+    began = own()
+    clock.now += 0.5
+    assert own() - began == 0.5
+    assert own.missed == 0.0
+    clock.now += 30.0
+    assert own() - began == 1.5
+    assert (own.missed, own.held_up) == (29.0, 30.0)

@@ -264,7 +264,8 @@ class Started:
         """An address book with key files, and with ports that are kept free for this test."""
         while True:
             folder = self.folder / f"book-{len(self.commands)}"
-            ended = self.quick("lppa", "peers", nodes, "--out", folder, *options).end()
+            call = ("lppa", "peers", nodes, "--fixed-ports", "--out", folder, *options)
+            ended = self.quick(*call).end()
             assert ended.code == 0, ended
             book = read_book(folder / "peers.json", insecure="--insecure" in options)
             # Tried again if another program was quicker to take one of the ports.

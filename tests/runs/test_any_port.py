@@ -11,11 +11,11 @@ from processes import Started
 @pytest.mark.parametrize("clear", [[], ["--insecure"]], ids=["encrypted", "clear"])
 def test_nodes_on_any_free_port_find_each_other(tmp_path, clear):
     with Started(tmp_path) as started:
-        peers = started.peers(3, *clear)
-        content = json.loads(peers.read_text())
-        for entry in content["nodes"]:
-            entry["endpoint"] = "tcp://127.0.0.1:0"
-        peers.write_text(json.dumps(content))
+        made = started.quick("lppa", "peers", 3, "--out", tmp_path / "book", *clear).end()
+        assert made.code == 0, made
+        peers = tmp_path / "book" / "peers.json"
+        listed = [entry["endpoint"] for entry in json.loads(peers.read_text())["nodes"]]
+        assert listed == ["tcp://127.0.0.1:0"] * 3
         nodes = [started.node(i, peers, "--out", tmp_path / "run", *clear) for i in range(3)]
         options = ("--dataset", "quadratic", "--rounds", 4, "--topology", "directed-ring")
         coordinator = started.coordinator(peers, tmp_path / "run", *options, *clear)

@@ -40,7 +40,7 @@ def contents(folder):
         ("lppa run --topology hypercube", "unknown topology hypercube"),
         ("lppa run --topology gone.json", "gone.json"),
         ("lppa run --config gone.toml", "gone.toml"),
-        ("lppa peers 3 --port 65535", "--port 65535"),
+        ("lppa peers 3 --port 65535 --fixed-ports", "--port 65535"),
         ("lppa peers 3 --host 10.0.0.1 --host 10.0.0.2", "2 times"),
         ("lppa-node --id 0 --peers gone.json", "gone.json does not exist"),
         ("lppa-coordinator --peers gone.json", "gone.json does not exist"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -275,6 +276,82 @@ def test_a_coordinator_that_was_stopped_until_all_were_done_still_hears_of_every
     told = Counter(line["round"] for line in read_lines(out / "metrics.jsonl"))
     assert set(told.values()) == {3}
     assert max(told) == rounds
+
+
+# --- a coordinator that is stopped for longer than nodes wait for anybody ------------------------
+
+SHORT = 8  # seconds
+
+
+def stop_beyond_the_end(command, out):
+    """Stops a coordinator until its nodes are through, and for longer than --timeout after that."""
+    eventually(lambda: reporters(out) == {0, 1, 2}, what="three nodes have reported")
+    command.signal(signal.SIGSTOP)
+    for i in range(3):
+        eventually((out / "nodes" / str(i) / "state.pt").exists, what=f"node {i} is through")
+    through = time.monotonic()
+    eventually(lambda: time.monotonic() > through + 2 * SHORT, what="nodes would have left")
+    command.signal(signal.SIGCONT)
+
+
+def assert_all_was_heard(out, rounds):
+    summary = read_summary(out)
+    assert (summary["status"], summary["error"]) == ("completed", None)
+    told = Counter(line["round"] for line in read_lines(out / "metrics.jsonl"))
+    assert set(told.values()) == {3}
+    assert max(told) == rounds
+
+
+@pytest.mark.slow
+def test_a_local_run_that_was_stopped_beyond_the_timeout_of_nodes_that_were_done_is_completed(
+    started, tmp_path
+):
+    out, rounds = tmp_path / "run", 60
+    options = ("--dataset", "quadratic", "--rounds", rounds, "--eval-every", EVERY)
+    options = (*options, "--latency", 100, "--timeout", SHORT)
+    command = started.command("lppa", "run", "-n", 3, "--out", out, *options)
+    stop_beyond_the_end(command, out)
+    assert command.end().code == 0
+    assert_all_was_heard(out, rounds)
+    assert_nothing_left(started, out)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encrypted", [True, False])
+def test_a_coordinator_that_was_stopped_beyond_the_timeout_of_nodes_that_were_done_hears_of_all(
+    started, tmp_path, encrypted
+):
+    out, rounds = tmp_path / "run", 60
+    insecure = () if encrypted else ("--insecure",)
+    options = ("--dataset", "quadratic", "--rounds", rounds, "--eval-every", EVERY)
+    options = (*options, "--latency", 100, "--timeout", SHORT, *insecure)
+    peers = started.peers(3, *insecure)
+    coordinator = started.coordinator(peers, out, *options)
+    nodes = [started.node(i, peers, "--out", out, *insecure) for i in range(3)]
+    stop_beyond_the_end(coordinator, out)
+    assert [process.end().code for process in (coordinator, *nodes)] == [0, 0, 0, 0]
+    assert_all_was_heard(out, rounds)
+
+
+@pytest.mark.slow
+def test_nodes_that_are_done_leave_a_stopped_coordinator_if_they_were_told_how_long_to_stay(
+    started, tmp_path
+):
+    out, rounds = tmp_path / "run", 60
+    options = ("--dataset", "quadratic", "--rounds", rounds, "--eval-every", EVERY)
+    peers = started.peers(3)
+    coordinator = started.coordinator(peers, out, *options, "--latency", 50)
+    staying = ("--out", out, "--orphan-timeout", 3 * SHORT)
+    nodes = [started.node(i, peers, *staying) for i in range(3)]
+    late = rounds - EVERY
+    eventually(lambda: any(line["round"] >= late for line in read_lines(out / "metrics.jsonl")))
+    coordinator.signal(signal.SIGSTOP)
+    for node in nodes:
+        ended = node.end()
+        assert ended.code == 0, ended
+        assert "the coordinator did not say that it has heard of the end" in ended.err
+    coordinator.signal(signal.SIGKILL)
+    coordinator.end()
 
 
 @pytest.mark.slow
