@@ -30,7 +30,7 @@ from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
 from lppa.protocol.fingerprint import plan_fingerprint
-from lppa.protocol.links import PART, Neighbourhood, Stopped, Tap, ViewEnds
+from lppa.protocol.links import WHOLE, Neighbourhood, Stopped, Tap, ViewEnds, part_of
 from lppa.protocol.lock import FolderLock
 from lppa.protocol.messages import Failed, Late, Noise, Plan, Seed
 from lppa.protocol.network import NetworkLinks
@@ -224,9 +224,9 @@ def make_task(
             "given to every node: lppa-node --problem FILE.py:NAME"
         )
     learner = make_learner(settings, me, plan.nodes, plan.run_seed, device, means.problem)
-    if means.record and learner.size > PART:
+    if means.record and learner.size > WHOLE:
         raise WrongUse(
-            f"attackers record models of at most {PART:,} parameters, and this one has "
+            f"attackers record models of at most {WHOLE:,} parameters, and this one has "
             f"{learner.size:,}"
         )
 
@@ -354,4 +354,5 @@ def around(view: View, me: int, settings: Settings, rule: Rule, size: int) -> Ne
         vectors=vectors,
         waits_on=settings.on_failure == "continue",
         noise=noise,
+        part=part_of(size),
     )

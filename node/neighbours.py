@@ -42,7 +42,21 @@ class Neighbours:
         self.scrutiny = scrutiny or Scrutiny(self.me, lambda t: False)
         # Whether somebody waits for all parts of a round's vectors before it sends its own.
         self.looked_at: Callable[[int], bool] = lambda t: False
+        # Hears how far a round of a large model is: the stage, and how much of it is done.
+        self.on_stage: Callable[[str, float], None] = lambda stage, share: None
         self._looked: dict[tuple[int, int], dict[str, np.ndarray]] = {}
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether the model is so large that it is never copied as a whole where that can be."""
+        return self.links.around.in_parts
+
+    @property
+    def spans(self) -> list[range]:
+        """The coordinates of each part of a large model; none where it travels whole."""
+        around = self.links.around
+        count = -(-around.size // around.part)
+        return [around.span(part) for part in range(count)] if around.in_parts else []
 
     def look(self, t: int, senders: Sequence[int]) -> list[Tensor]:
         """The θ that some senders send in round t, before this client sends anything itself."""
@@ -77,6 +91,7 @@ class Neighbours:
             for part in range(count):
                 self._send(t, self._cut(vectors, part), part)
         for part in range(count):
+            self.on_stage("mixing", part / count)
             states = self.exchange(t, self._cut(vectors, part), meanwhile, part, not at_once)
             sums_there = self._cut(sums, part)
             for name, found in weighted_sum(states).items():
@@ -118,11 +133,16 @@ class Neighbours:
     def _send(self, t: int, vectors: Mapping[str, Tensor], part: int) -> None:
         with self.clock("exchange"):
             self.links.check_for_stop()
-            arrays = {name: to_wire(vector) for name, vector in vectors.items()}
+            arrays = {name: to_wire(self._alone(vector)) for name, vector in vectors.items()}
             message = State(self.epoch, t, arrays, part)
             if not self.scrutiny.begin(vectors):
                 self._check_finite(message)
             self.links.send(message, *self.outputs)
+
+    def _alone(self, vector: Tensor) -> Tensor:
+        """A part that is sent is a copy: until it is taken it would keep the whole vector alive,
+        which is replaced before that."""
+        return vector.clone() if self.in_parts else vector
 
     def _states(
         self, t: int, vectors: Mapping[str, Tensor], part: int
@@ -161,13 +181,16 @@ class Neighbours:
                 round=message.round,
             )
 
-    def exchange_noise(self, t: int, sent: dict[int, Tensor]) -> list[Tensor]:
-        """Sends δ_li to every out-neighbour l; returns the δ_ij in sender order."""
+    def exchange_noise(
+        self, t: int, sent: dict[int, Tensor], where: range | None = None
+    ) -> list[Tensor]:
+        """Sends δ_li, or a part of it, to every out-neighbour l; returns the δ_ij in order."""
+        part = 0 if where is None else where.start // self.links.around.part
         with self.clock("exchange"):
             for receiver, delta in sent.items():
-                self.links.send(Noise(self.epoch, t, to_wire(delta)), receiver)
+                self.links.send(Noise(self.epoch, t, to_wire(delta), part), receiver)
             return [
-                from_wire(self.links.receive(Noise, t, sender).delta, self.device)
+                from_wire(self.links.receive(Noise, t, sender, part).delta, self.device)
                 for sender in self.inputs
             ]
 
