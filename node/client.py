@@ -23,6 +23,7 @@ from lppa.node.device import choose_device
 from lppa.node.join import await_view, introduce, join
 from lppa.node.learner import make_learner
 from lppa.node.log import LogWriter, keep_before, log_path
+from lppa.node.memory import keep_nothing
 from lppa.node.policy import Policy, run_folder
 from lppa.node.rules import Rule, find_rule
 from lppa.node.training import Report, Task, Training, noise_due
@@ -224,6 +225,8 @@ def make_task(
             "given to every node: lppa-node --problem FILE.py:NAME"
         )
     learner = make_learner(settings, me, plan.nodes, plan.run_seed, device, means.problem)
+    if learner.size > WHOLE:
+        keep_nothing()
     if means.record and learner.size > WHOLE:
         raise WrongUse(
             f"attackers record models of at most {WHOLE:,} parameters, and this one has "

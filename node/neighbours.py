@@ -19,6 +19,9 @@ from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import Links
 from lppa.protocol.messages import Noise, Seed, State
 
+# Parts that are sent before those of others are awaited: who waits for a core waits less often.
+AHEAD = 3
+
 
 class Neighbours:
     """The in- and out-neighbours of client `me`, and its row of W over the former and itself."""
@@ -86,16 +89,14 @@ class Neighbours:
         if count == 1:
             return weighted_sum(self.exchange(t, vectors, meanwhile))
         sums = {name: torch.empty_like(vector) for name, vector in vectors.items()}
-        at_once = self.looked_at(t)
-        if at_once:
-            for part in range(count):
-                self._send(t, self._cut(vectors, part), part)
+        ahead, sent = count if self.looked_at(t) else AHEAD, 0
         for part in range(count):
             self.on_stage("mixing", part / count)
-            states = self.exchange(t, self._cut(vectors, part), meanwhile, part, not at_once)
-            sums_there = self._cut(sums, part)
-            for name, found in weighted_sum(states).items():
-                sums_there[name].copy_(found)
+            while sent < min(count, part + ahead):
+                self._send(t, self._cut(vectors, sent), sent)
+                sent += 1
+            states = self.exchange(t, self._cut(vectors, part), meanwhile, part, send=False)
+            weighted_sum(states, self._cut(sums, part))
             meanwhile = None
         return sums
 
@@ -225,13 +226,16 @@ def from_wire(array: np.ndarray, device: torch.device) -> Tensor:
     return vector
 
 
-def weighted_sum(states: Iterable[tuple[float, Mapping[str, Tensor]]]) -> dict[str, Tensor]:
-    """Σ_j w_ij x_j for each vector x by its name, in the order of the states."""
-    sums: dict[str, Tensor] = {}
+def weighted_sum(
+    states: Iterable[tuple[float, Mapping[str, Tensor]]], into: Mapping[str, Tensor] | None = None
+) -> dict[str, Tensor]:
+    """Σ_j w_ij x_j for each vector x by its name, in the order of the states; in new memory, or
+    where it is told to."""
+    there, sums = into or {}, dict[str, Tensor]()
     for weight, state in states:
         if sums:
             for name, vector in state.items():
                 sums[name].add_(vector, alpha=weight)
         else:
-            sums = {name: vector * weight for name, vector in state.items()}
+            sums = {n: torch.mul(v, weight, out=there.get(n)) for n, v in state.items()}
     return sums

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 Vectors = Mapping[str, Tensor]
-PIECE = 1 << 18  # numbers that are worked on in one go where a model is large
+PIECE = 1 << 16  # numbers that are worked on in one go where a model is large
 
 
 @dataclass(frozen=True)
