@@ -18,7 +18,7 @@ import torch
 
 from lppa.models.problem import Problem
 from lppa.node.blame import blame
-from lppa.node.checkpoint import Checkpoint, checkpoints_folder, usable
+from lppa.node.checkpoint import Checkpoint, checkpoints_folder, load, usable
 from lppa.node.device import choose_device
 from lppa.node.join import await_view, introduce, join
 from lppa.node.learner import make_learner
@@ -255,14 +255,14 @@ def make_task(
     )
 
 
-def find_checkpoint(found: Mapping[tuple[int, int], Checkpoint], plan: Plan) -> Checkpoint | None:
+def find_checkpoint(found: Mapping[tuple[int, int], Path], plan: Plan) -> Checkpoint | None:
     """The checkpoint that the plan names, None where the run begins at its beginning."""
     if not plan.begin:
         return None
     epoch, round = plan.begin
     if (epoch, round) not in found:
         raise RunFailed(f"this node has no checkpoint of round {round} in epoch {epoch}")
-    checkpoint = found[epoch, round]
+    checkpoint = load(found[epoch, round])
     if checkpoint.plan != plan.fingerprint:
         raise RunFailed(
             f"the checkpoint of round {round} belongs to another run, or to other settings"
