@@ -199,7 +199,7 @@ def bootstrap(
     while True:
         while roster.missing:
             waiting(roster.missing)
-            _welcome(roster)
+            welcome(roster)
             check()
             if roster.missing and time.monotonic() > deadline:
                 lost = set(roster.missing)
@@ -217,9 +217,9 @@ def bootstrap(
     return start
 
 
-def _welcome(roster: Roster) -> None:
-    """Takes in who says hello, and tells them who is missing."""
-    wait_for_any([roster.inbox], TICK)
+def welcome(roster: Roster, seconds: float = TICK) -> None:
+    """Takes in who says hello within the time, and tells them who is missing."""
+    wait_for_any([roster.inbox], seconds)
     for arrival in roster.inbox.arrivals():
         envelope = roster.open(arrival)
         if envelope is None or not isinstance(envelope.message, Hello):
