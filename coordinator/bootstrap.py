@@ -200,7 +200,7 @@ def bootstrap(
     while True:
         while roster.missing:
             waiting(roster.missing)
-            _welcome(roster)
+            welcome(roster)
             check()
             if patience.look() <= 0 and roster.missing:
                 lost = set(roster.missing)
@@ -226,9 +226,9 @@ def _where(roster: Roster) -> str:
     return "" if is_local(where) else f"; can they reach the coordinator at {where}?"
 
 
-def _welcome(roster: Roster) -> None:
-    """Takes in who says hello, and tells them who is missing."""
-    wait_for_any([roster.inbox], TICK)
+def welcome(roster: Roster, seconds: float = TICK) -> None:
+    """Takes in who says hello within the time, and tells them who is missing."""
+    wait_for_any([roster.inbox], seconds)
     for arrival in roster.inbox.arrivals():
         envelope = roster.open(arrival)
         if envelope is None or not isinstance(envelope.message, Hello):

@@ -20,6 +20,7 @@ from lppa.coordinator.witness import check_words, statements
 from lppa.protocol.codec import BadMessage
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.messages import (
+    STAGES,
     Done,
     Entered,
     Failed,
@@ -59,6 +60,8 @@ class Heard(Protocol):
     def row(self, row: Row) -> None: ...
 
     def progress(self, rounds: dict[int, int], alive: int) -> None: ...
+
+    def within(self, node: int, round: int, stage: str, percent: int) -> None: ...
 
     def say(self, text: str) -> None: ...
 
@@ -159,6 +162,8 @@ class Watch:
         if isinstance(message, (Progress, Metrics, Done)):
             self.rounds[node] = max(self.rounds[node], message.round)
             self.late.pop(node, None)
+        if isinstance(message, Progress) and message.within:
+            self._within(node, message)
         if isinstance(message, Metrics):
             check_metrics(message)
             if not self.evaluated(message.round) or self.collection.has(node, message.round):
@@ -185,6 +190,13 @@ class Watch:
             self.membership.has_entered(node, message.epoch)
         elif isinstance(message, Late):
             self._hears_of_lateness(node, message, now)
+
+    def _within(self, node: int, message: Progress) -> None:
+        """Hands on how far a node is within a round."""
+        if len(message.within) != 2 or not 0 <= message.within[0] < len(STAGES):
+            raise BadMessage("a stage that rounds do not have")
+        stage, percent = message.within
+        self.listener.within(node, message.round, STAGES[stage], min(100, max(0, percent)))
 
     def _greeted(self, node: int, now: float) -> None:
         """A node that asks for its plan: it was lost on the way, or the node is back."""

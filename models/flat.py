@@ -62,18 +62,26 @@ class FlatModel:
         # Up to here the vector is parameters, behind it running averages.
         self.learned = self.layout[len(parameters) - 1].stop
         start = [*self._parameters, *averages.values()]
-        self._initial = torch.cat([p.detach().reshape(-1) for p in start])
+        self._initial: Tensor | None = torch.cat([p.detach().reshape(-1) for p in start])
+        self._none = self._initial.new_zeros(1)
         self.bind(self._initial)
 
     def vector(self) -> Tensor:
         """A fresh copy of what the module came with."""
+        if self._initial is None:
+            raise ValueError("what this module came with has been handed over")
         return self._initial.clone()
+
+    def hand_over(self) -> Tensor | None:
+        """What the module came with, once: none is kept here. For models that fill the memory."""
+        taken, self._initial = self._initial, None
+        return taken
 
     def bind(self, theta: Tensor) -> None:
         """Make every parameter and running average a view of theta."""
-        if theta.shape != (self.size,) or theta.dtype != self._initial.dtype:
+        if theta.shape != (self.size,) or theta.dtype != self._none.dtype:
             raise ValueError(
-                f"this model needs a vector of {self.size} {self._initial.dtype}, "
+                f"this model needs a vector of {self.size} {self._none.dtype}, "
                 f"got {tuple(theta.shape)} {theta.dtype}"
             )
         views = self._views(theta)
@@ -102,17 +110,19 @@ class FlatModel:
             zip(learned, torch.autograd.grad(loss, learned, allow_unused=True), strict=True)
         )
         parts = [_or_zeros(found.get(p), p).reshape(-1) for p in self._parameters]
-        return torch.cat([*parts, self._initial.new_zeros(self.size - self.learned)])
+        return torch.cat([*parts, self._none.new_zeros(self.size - self.learned)])
 
     def _filled(self, loss: Tensor) -> Tensor:
         """The same without a second copy of all of them, which takes longer."""
-        flat = torch.zeros_like(self._initial)
+        flat = self._none.new_zeros(self.size)
         # backward() adds in place to a gradient that is already there: it fills the flat vector.
         for parameter, view in zip(self._parameters, self._views(flat), strict=False):
             parameter.grad = view if parameter.requires_grad else None
         loss.backward()  # type: ignore[no-untyped-call]  # PyTorch gives it no types
         for parameter in self._parameters:
             parameter.grad = None
+            # The vector is the caller's: nothing here keeps it in memory.
+            parameter.data = self._none.expand(parameter.shape)
         return flat
 
     def outputs(self, theta: Tensor, x: Any) -> Any:

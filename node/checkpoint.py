@@ -8,11 +8,12 @@ by the coordinator, not here.
 from __future__ import annotations
 
 import hashlib
+import io
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgpack
 import numpy as np
@@ -27,6 +28,7 @@ MAGIC = b"lppa checkpoint 1\n"
 DIGEST = hashlib.sha256().digest_size
 SUFFIX = ".checkpoint"
 MOST = 1 << 20  # bytes of a header
+PIECE = 1 << 20  # bytes of a vector that are read at once
 
 
 class Damaged(Exception):
@@ -84,16 +86,26 @@ def path_of(folder: Path, state: ClientState) -> Path:
     return folder / f"{state.epoch:06d}-{state.t:09d}{SUFFIX}"
 
 
-def usable(folder: Path) -> dict[tuple[int, int], Checkpoint]:
-    """All checkpoints that are whole, by epoch and round, in that order."""
+def usable(folder: Path) -> dict[tuple[int, int], Path]:
+    """All checkpoints that are whole, by epoch and round, in that order; none is kept in memory."""
     found = {}
     for path in _files(folder):
         try:
-            checkpoint = from_bytes(path.read_bytes())
+            with path.open("rb") as file:
+                state = read(file, vectors=False).state
         except (Damaged, OSError):
             continue
-        found[checkpoint.state.epoch, checkpoint.state.t] = checkpoint
+        found[state.epoch, state.t] = path
     return found
+
+
+def load(path: Path) -> Checkpoint:
+    """A checkpoint that was found to be whole."""
+    try:
+        with path.open("rb") as file:
+            return read(file)
+    except (Damaged, OSError) as error:
+        raise RunFailed(f"the checkpoint {path} can no longer be read: {error}") from None
 
 
 def forget_later(folder: Path, epoch: int, t: int) -> None:
@@ -143,31 +155,54 @@ def parts_of(checkpoint: Checkpoint) -> Iterator[bytes | memoryview]:
 
 def from_bytes(raw: bytes) -> Checkpoint:
     """What `to_bytes` made; raises Damaged for anything else."""
-    body = memoryview(raw)[:-DIGEST]
-    if not raw.startswith(MAGIC) or hashlib.sha256(body).digest() != raw[-DIGEST:]:
-        raise Damaged("it is not whole")
+    return read(io.BytesIO(raw))
+
+
+def read(file: BinaryIO, vectors: bool = True) -> Checkpoint:
+    """What stands in a file, straight into its vectors' memory; raises Damaged if it is not whole.
+
+    All of it is gone through; where its vectors are not wanted, none of them is in memory at once.
+    """
     try:
-        return _read(body)
+        return _read(file, vectors)
     except (KeyError, TypeError, ValueError, IndexError, msgpack.UnpackException) as error:
         raise Damaged(f"its header makes no sense: {error!r}") from None
 
 
-def _read(body: memoryview) -> Checkpoint:
-    place = len(MAGIC) + 4
-    length = int.from_bytes(body[len(MAGIC) : place], "little")
+def _read(file: BinaryIO, wanted: bool) -> Checkpoint:
+    left = file.seek(0, io.SEEK_END) - DIGEST
+    file.seek(0)
+    whole = hashlib.sha256()
+
+    def take(count: int) -> bytes:
+        nonlocal left
+        left -= count
+        found = file.read(count) if left >= 0 else b""
+        if len(found) < count:
+            raise Damaged("it is not whole")
+        whole.update(found)
+        return found
+
+    if take(len(MAGIC)) != MAGIC:
+        raise Damaged("it is not whole")
+    length = int.from_bytes(take(4), "little")
     if length > MOST:
         raise Damaged(f"a header of {length} bytes")
-    header: dict[str, Any] = msgpack.unpackb(body[place : place + length])
-    place += length
+    header: dict[str, Any] = msgpack.unpackb(take(length))
+    about = [(str(name), DTYPES[dtype], int(size)) for name, dtype, size in header["vectors"]]
+    if any(size < 0 for _, _, size in about) or left != sum(d.itemsize * n for _, d, n in about):
+        raise Damaged("its vectors are not whole")
     vectors = {}
-    for name, dtype, size in header["vectors"]:
-        last = place + DTYPES[dtype].itemsize * size
-        array = np.frombuffer(body[place:last], DTYPES[dtype])
-        if len(array) != size:
-            raise Damaged(f"{name} is cut off")
-        # A copy of its own: the file's bytes cannot be written to, and may lie at any address.
-        vectors[str(name)] = torch.from_numpy(array.copy())
-        place = last
+    for name, dtype, size in about:
+        array: np.ndarray = np.empty(size if wanted else 0, dtype)
+        room = memoryview(array.view(np.uint8))
+        for first in range(0, size * dtype.itemsize, PIECE):
+            piece = take(min(PIECE, size * dtype.itemsize - first))
+            if wanted:
+                room[first : first + len(piece)] = piece
+        vectors[name] = torch.from_numpy(array)
+    if file.read() != whole.digest():
+        raise Damaged("it is not whole")
     secrets = NoiseSecrets(
         {(label, to): seed for label, to, seed in header["drawn"]},
         {sender: seed for sender, seed in header["told"]},

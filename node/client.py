@@ -18,11 +18,12 @@ import torch
 
 from lppa.models.problem import Problem
 from lppa.node.blame import blame
-from lppa.node.checkpoint import Checkpoint, checkpoints_folder, usable
+from lppa.node.checkpoint import Checkpoint, checkpoints_folder, load, usable
 from lppa.node.device import choose_device
 from lppa.node.join import await_view, introduce, join
 from lppa.node.learner import make_learner
 from lppa.node.log import LogWriter, keep_before, log_path
+from lppa.node.memory import keep_nothing
 from lppa.node.policy import Policy, run_folder
 from lppa.node.rules import Rule, find_rule
 from lppa.node.training import Report, Task, Training, noise_due
@@ -30,7 +31,7 @@ from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
 from lppa.protocol.fingerprint import plan_fingerprint
-from lppa.protocol.links import PART, Neighbourhood, Stopped, Tap, ViewEnds
+from lppa.protocol.links import WHOLE, Neighbourhood, Stopped, Tap, ViewEnds, part_of
 from lppa.protocol.lock import FolderLock
 from lppa.protocol.messages import Failed, Late, Noise, Plan, Seed
 from lppa.protocol.network import NetworkLinks
@@ -244,9 +245,11 @@ def make_task(
             "given to every node: lppa-node --problem FILE.py:NAME"
         )
     learner = make_learner(settings, me, plan.nodes, plan.run_seed, device, means.problem)
-    if means.record and learner.size > PART:
+    if learner.size > WHOLE:
+        keep_nothing()
+    if means.record and learner.size > WHOLE:
         raise WrongUse(
-            f"attackers record models of at most {PART:,} parameters, and this one has "
+            f"attackers record models of at most {WHOLE:,} parameters, and this one has "
             f"{learner.size:,}"
         )
 
@@ -272,14 +275,14 @@ def make_task(
     )
 
 
-def find_checkpoint(found: Mapping[tuple[int, int], Checkpoint], plan: Plan) -> Checkpoint | None:
+def find_checkpoint(found: Mapping[tuple[int, int], Path], plan: Plan) -> Checkpoint | None:
     """The checkpoint that the plan names, None where the run begins at its beginning."""
     if not plan.begin:
         return None
     epoch, round = plan.begin
     if (epoch, round) not in found:
         raise RunFailed(f"this node has no checkpoint of round {round} in epoch {epoch}")
-    checkpoint = found[epoch, round]
+    checkpoint = load(found[epoch, round])
     if checkpoint.plan != plan.fingerprint:
         raise RunFailed(
             f"the checkpoint of round {round} belongs to another run, or to other settings"
@@ -374,4 +377,5 @@ def around(view: View, me: int, settings: Settings, rule: Rule, size: int) -> Ne
         vectors=vectors,
         waits_on=settings.on_failure == "continue",
         noise=noise,
+        part=part_of(size),
     )

@@ -6,9 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-import torch
 
-from lppa.node.learner import Learner
+from lppa.node.learner import Learner, norm_of
 from lppa.node.memory import give_back, proportional_bytes
 from lppa.node.neighbours import Neighbours
 from lppa.node.noise import Injection
@@ -17,8 +16,6 @@ from lppa.node.state import ClientState
 from lppa.node.updates import excess
 from lppa.protocol.messages import Metrics
 from lppa.protocol.settings import Settings
-
-PIECE = 1 << 20  # numbers
 
 
 class Evaluation:
@@ -43,7 +40,10 @@ class Evaluation:
     def __call__(self, now: ClientState) -> Metrics:
         with self.clock("eval"):
             tested = self.learner.evaluate(now.theta, max(0, now.steps - 1))
-            norms = {name: norm_of(now.vectors.get(name)) for name in ("theta", "gamma", "g")}
+            norms = {
+                name: norm_of(now.vectors[name]) if name in now.vectors else None
+                for name in ("theta", "gamma", "g")
+            }
             values = {
                 # JSON has no NaN: a loss that overflowed is not a number to report.
                 **finite(tested),
@@ -64,14 +64,6 @@ class Evaluation:
         values["memory"] = proportional_bytes()
         values |= self.scrutiny.about()
         return Metrics(now.t, values, theta, told, now.epoch)
-
-
-def norm_of(vector: torch.Tensor | None) -> float | None:
-    """The length of a vector, None where there is none."""
-    if vector is None:
-        return None
-    # In pieces: a large model is not copied to be measured.
-    return math.hypot(*(float(piece.double().norm()) for piece in torch.split(vector, PIECE)))
 
 
 def finite(figures: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 
 GRID_BITS = 16  # grid points between 0 and β; leaves 8 bits of a float32 for tails and sums
 CHUNK = 1 << 14  # words at a time: what is worked on stays in the processor's cache
+BLOCK = 16  # words of the stream that one count of it makes
 WORDS = 2.0**31  # magnitudes that a signed word can have
 # A float32's sign, its exponent and the first 8 bits of its fraction number the pieces.
 PIECE_BITS = 15
@@ -67,9 +68,20 @@ class Expander:
             quantile_table(distribution, beta / self.step) if beta else (NO_TABLE, NO_TABLE)
         )
 
-    def total(self, terms: Iterable[tuple[int, bytes]], t: int, epoch: int = 0) -> np.ndarray:
-        """Σ sign · noise over (sign, seed) in round t, in steps of the grid: exact integers."""
-        return self._sum([(sign, keystream(seed, t, epoch)) for sign, seed in terms], self.size)
+    def total(
+        self,
+        terms: Iterable[tuple[int, bytes]],
+        t: int,
+        epoch: int = 0,
+        where: range | None = None,
+    ) -> np.ndarray:
+        """Σ sign · noise over (sign, seed) in round t, in steps of the grid: exact integers.
+
+        Of all coordinates, or of those that are named.
+        """
+        where = range(self.size) if where is None else where
+        streams = [(sign, keystream(seed, t, epoch, where.start)) for sign, seed in terms]
+        return self._sum(streams, len(where))
 
     def _sum(self, streams: Sequence[tuple[int, CipherContext]], size: int) -> np.ndarray:
         # No draw reaches 2^22 steps, so that this many of them cannot run over.
@@ -133,14 +145,19 @@ class _Work:
 ZEROS = bytes(4 * CHUNK)
 
 
-def keystream(seed: bytes, t: int, epoch: int = 0) -> CipherContext:
-    """The stream of a seed for a round; what it makes of zeros is random to all others.
+def keystream(seed: bytes, t: int, epoch: int = 0, first: int = 0) -> CipherContext:
+    """The stream of a seed for a round, from its word `first` on; what it makes of zeros is random
+    to all others.
 
     A round that is done again in a later epoch has another stream: no pad is used twice.
     """
+    block, word = divmod(first, BLOCK)
     # The block counter, the round, the epoch, what it is for.
-    nonce = struct.pack("<III4s", 0, t, epoch, b"lppa")
-    return Cipher(algorithms.ChaCha20(seed, nonce), mode=None).encryptor()
+    nonce = struct.pack("<III4s", block, t, epoch, b"lppa")
+    stream = Cipher(algorithms.ChaCha20(seed, nonce), mode=None).encryptor()
+    if word:
+        stream.update(bytes(4 * word))
+    return stream
 
 
 @lru_cache(maxsize=4)

@@ -33,7 +33,8 @@ from lppa.protocol.wire import Outbox, Wire, wait_for_any
 
 log = logging.getLogger("lppa.join")
 
-HELLO_EVERY = 1.0
+HELLO_EVERY, SELDOM = 1.0, 4.0  # seconds: of a few nodes, and of a thousand at once
+MANY = 100  # nodes from which on a coordinator that hears all of them has much to do
 
 
 def introduce(wire: Wire, endpoint: str = "", checkpoints: Sequence[tuple[int, int]] = ()) -> Hello:
@@ -56,6 +57,7 @@ def join(wire: Wire, coordinator: Outbox, timeout: float, hello: Hello) -> Plan:
     """Waits for the plan; gives up when the coordinator has been silent for `timeout` seconds."""
     where = wire.book.coordinator.endpoint
     patience = Patience(timeout)
+    every = min(SELDOM, max(HELLO_EVERY, len(wire.book.nodes) / MANY))
     missing: tuple[int, ...] = ()
     greeted, halted = 0.0, 0
     log.info("looking for the coordinator at %s", where)
@@ -68,7 +70,7 @@ def join(wire: Wire, coordinator: Outbox, timeout: float, hello: Hello) -> Plan:
                 f"start it with `lppa-coordinator --peers` and this same peers.json"
                 f"{coordinator.hint()}"
             )
-        if now - greeted >= HELLO_EVERY:
+        if now - greeted >= every:
             coordinator.send(encode(hello, wire.book.run, wire.me), wait=False)
             greeted = now
         wait_for_any([coordinator], min(HELLO_EVERY, timeout))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from lppa.models.dead import dead_share
-from lppa.models.flat import FlatModel
+from lppa.models.flat import LARGE, FlatModel
 from lppa.models.problem import Problem
 from lppa.models.quadratic import Quadratic, quadratic
 from lppa.node.batches import Batches
@@ -27,6 +28,7 @@ from lppa.protocol.seeds import derive, stream
 from lppa.protocol.settings import QUADRATICS, Settings
 
 TEST_CHUNK = 1000
+PIECE = 1 << 20  # numbers
 FEW = 200  # test rows that tell dead units
 EXAMPLES = 8  # whose gradients are measured one by one
 
@@ -97,8 +99,10 @@ class DataLearner:
         batches: Batches,
         steps_per_epoch: int,
         extras: Extras | None = None,
+        start_again: Callable[[], Tensor] | None = None,
     ) -> None:
         self.model = model
+        self.start_again = start_again or model.vector
         self.problem = problem
         self.size = model.size
         self.train = train
@@ -114,7 +118,11 @@ class DataLearner:
 
     def start(self) -> Tensor:
         """θ^0: the network's own start."""
-        return self.model.vector()
+        if self.size <= LARGE:
+            return self.model.vector()
+        # Of a large model no second copy is kept.
+        first = self.model.hand_over()
+        return self.start_again() if first is None else first
 
     def gradient(self, theta: Tensor, step: int) -> Tensor:
         """The gradient of the mean loss over the batch of that step."""
@@ -188,8 +196,18 @@ class DataLearner:
 
 
 def rms_of(vector: Tensor) -> float:
-    """The root mean square, in float64 whatever the vector is in."""
+    """The root mean square, in float64 whatever the vector is in; of a large one in pieces."""
+    if len(vector) > LARGE:
+        return norm_of(vector) / math.sqrt(len(vector))
     return float(vector.to(torch.float64, copy=True).square_().mean().sqrt())
+
+
+def norm_of(vector: Tensor) -> float:
+    """The length of a vector, by pieces: a large one is not copied to be measured."""
+    lengths = []
+    for first in range(0, len(vector), PIECE):
+        lengths.append(float(vector[first : first + PIECE].double().norm()))
+    return math.hypot(*lengths)
 
 
 class QuadraticLearner:
@@ -304,7 +322,11 @@ def make_learner(
     brought = problem is not None
     problem = problem or shipped_problem(settings, start)
     parts = shares(problem, settings.partition, nodes, seed)
-    model = FlatModel(problem.build(start), dtype, device, problem.loss, settings.lr)
+
+    def make_model() -> FlatModel:
+        return FlatModel(problem.build(start), dtype, device, problem.loss, settings.lr)
+
+    model = make_model()
     if settings.clip is not None and model.learned < model.size:
         raise WrongUse("--clip needs each sample's own gradient, and BatchNorm mixes samples")
     test = as_rows(problem.test, "the test data")
@@ -319,4 +341,5 @@ def make_learner(
         Batches(parts[me].rows, settings.batch, seed, me, settings.batches == "same"),
         steps_per_epoch(sum(len(part.rows) for part in parts), nodes, settings.batch),
         Extras(settings.weight_decay, clipping, draws=brought),
+        lambda: make_model().vector(),
     )

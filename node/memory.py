@@ -7,6 +7,8 @@ import resource
 from functools import cache
 from pathlib import Path
 
+MMAP_THRESHOLD = -3  # the name of that option in the C library
+
 
 def proportional_bytes() -> int | None:
     """The proportional set size of this process, in which shared pages count in proportion.
@@ -37,7 +39,22 @@ def give_back() -> None:
     _trim()(0)
 
 
+def keep_nothing() -> None:
+    """From now on what is freed goes back to the system at once, if it is a megabyte or more.
+
+    By itself the C library keeps parts of large vectors for later, each thread its own: as much as
+    a model and a half where that has ten million parameters.
+    """
+    # A library that has no such function decides for itself.
+    getattr(_library(), "mallopt", max)(MMAP_THRESHOLD, 1 << 22)
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
 @cache
 def _trim() -> ctypes._NamedFuncPointer | type[int]:
     # A library that has no such function keeps nothing, or cannot be asked.
-    return getattr(ctypes.CDLL(None), "malloc_trim", int)
+    return getattr(_library(), "malloc_trim", int)

@@ -19,6 +19,9 @@ from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import Links
 from lppa.protocol.messages import Noise, Seed, State
 
+# Parts that are sent before those of others are awaited: who waits for a core waits less often.
+AHEAD = 3
+
 
 class Neighbours:
     """The in- and out-neighbours of client `me`, and its row of W over the former and itself."""
@@ -42,7 +45,21 @@ class Neighbours:
         self.scrutiny = scrutiny or Scrutiny(self.me, lambda t: False)
         # Whether somebody waits for all parts of a round's vectors before it sends its own.
         self.looked_at: Callable[[int], bool] = lambda t: False
+        # Hears how far a round of a large model is: the stage, and how much of it is done.
+        self.on_stage: Callable[[str, float], None] = lambda stage, share: None
         self._looked: dict[tuple[int, int], dict[str, np.ndarray]] = {}
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether the model is so large that it is never copied as a whole where that can be."""
+        return self.links.around.in_parts
+
+    @property
+    def spans(self) -> list[range]:
+        """The coordinates of each part of a large model; none where it travels whole."""
+        around = self.links.around
+        count = -(-around.size // around.part)
+        return [around.span(part) for part in range(count)] if around.in_parts else []
 
     def look(self, t: int, senders: Sequence[int]) -> list[Tensor]:
         """The θ that some senders send in round t, before this client sends anything itself."""
@@ -72,15 +89,14 @@ class Neighbours:
         if count == 1:
             return weighted_sum(self.exchange(t, vectors, meanwhile))
         sums = {name: torch.empty_like(vector) for name, vector in vectors.items()}
-        at_once = self.looked_at(t)
-        if at_once:
-            for part in range(count):
-                self._send(t, self._cut(vectors, part), part)
+        ahead, sent = count if self.looked_at(t) else AHEAD, 0
         for part in range(count):
-            states = self.exchange(t, self._cut(vectors, part), meanwhile, part, not at_once)
-            sums_there = self._cut(sums, part)
-            for name, found in weighted_sum(states).items():
-                sums_there[name].copy_(found)
+            self.on_stage("mixing", part / count)
+            while sent < min(count, part + ahead):
+                self._send(t, self._cut(vectors, sent), sent)
+                sent += 1
+            states = self.exchange(t, self._cut(vectors, part), meanwhile, part, send=False)
+            weighted_sum(states, self._cut(sums, part))
             meanwhile = None
         return sums
 
@@ -118,11 +134,16 @@ class Neighbours:
     def _send(self, t: int, vectors: Mapping[str, Tensor], part: int) -> None:
         with self.clock("exchange"):
             self.links.check_for_stop()
-            arrays = {name: to_wire(vector) for name, vector in vectors.items()}
+            arrays = {name: to_wire(self._alone(vector)) for name, vector in vectors.items()}
             message = State(self.epoch, t, arrays, part)
             if not self.scrutiny.begin(vectors):
                 self._check_finite(message)
             self.links.send(message, *self.outputs)
+
+    def _alone(self, vector: Tensor) -> Tensor:
+        """A part that is sent is a copy: until it is taken it would keep the whole vector alive,
+        which is replaced before that."""
+        return vector.clone() if self.in_parts else vector
 
     def _states(
         self, t: int, vectors: Mapping[str, Tensor], part: int
@@ -161,13 +182,16 @@ class Neighbours:
                 round=message.round,
             )
 
-    def exchange_noise(self, t: int, sent: dict[int, Tensor]) -> list[Tensor]:
-        """Sends δ_li to every out-neighbour l; returns the δ_ij in sender order."""
+    def exchange_noise(
+        self, t: int, sent: dict[int, Tensor], where: range | None = None
+    ) -> list[Tensor]:
+        """Sends δ_li, or a part of it, to every out-neighbour l; returns the δ_ij in order."""
+        part = 0 if where is None else where.start // self.links.around.part
         with self.clock("exchange"):
             for receiver, delta in sent.items():
-                self.links.send(Noise(self.epoch, t, to_wire(delta)), receiver)
+                self.links.send(Noise(self.epoch, t, to_wire(delta), part), receiver)
             return [
-                from_wire(self.links.receive(Noise, t, sender).delta, self.device)
+                from_wire(self.links.receive(Noise, t, sender, part).delta, self.device)
                 for sender in self.inputs
             ]
 
@@ -202,13 +226,16 @@ def from_wire(array: np.ndarray, device: torch.device) -> Tensor:
     return vector
 
 
-def weighted_sum(states: Iterable[tuple[float, Mapping[str, Tensor]]]) -> dict[str, Tensor]:
-    """Σ_j w_ij x_j for each vector x by its name, in the order of the states."""
-    sums: dict[str, Tensor] = {}
+def weighted_sum(
+    states: Iterable[tuple[float, Mapping[str, Tensor]]], into: Mapping[str, Tensor] | None = None
+) -> dict[str, Tensor]:
+    """Σ_j w_ij x_j for each vector x by its name, in the order of the states; in new memory, or
+    where it is told to."""
+    there, sums = into or {}, dict[str, Tensor]()
     for weight, state in states:
         if sums:
             for name, vector in state.items():
                 sums[name].add_(vector, alpha=weight)
         else:
-            sums = {name: vector * weight for name, vector in state.items()}
+            sums = {n: torch.mul(v, weight, out=there.get(n)) for n, v in state.items()}
     return sums

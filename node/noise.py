@@ -11,11 +11,12 @@ away to the last bit. How a seed becomes noise is in `expansion`, which vector i
 from __future__ import annotations
 
 import hmac
+import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 import torch
@@ -27,10 +28,16 @@ from lppa.node.pairs import PairExpander, pair_key
 from lppa.node.robust import length
 from lppa.node.state import NoiseSecrets
 from lppa.protocol.errors import RunFailed
-from lppa.protocol.links import PART, SEED_BYTES
+from lppa.protocol.links import SEED_BYTES
 
-Draw = Callable[[int], Tensor | None]
-"""From the round to the noise that enters a vector; None for none."""
+
+class Draw(Protocol):
+    """From the round to the noise that enters a vector, or some coordinates of it; None for none.
+
+    Parts of a vector are asked for in their order: neighbours make theirs at the same time.
+    """
+
+    def __call__(self, t: int, where: range | None = None) -> Tensor | None: ...
 
 
 @dataclass(frozen=True)
@@ -61,9 +68,10 @@ class NoiseSource:
         """All seeds that were drawn so far, by what for and by receiver."""
         return {(self.label, target): seed for target, seed in self._drawn.items()}
 
-    def draw(self, target: int, t: int) -> Tensor:
-        """The noise for a receiver (or for oneself) in round t."""
-        return self.to_tensor(self.expander.total([(1, self.seed_of(target))], t, self.epoch))
+    def draw(self, target: int, t: int, where: range | None = None) -> Tensor:
+        """The noise for a receiver (or for oneself) in round t, or that of some coordinates."""
+        terms = [(1, self.seed_of(target))]
+        return self.to_tensor(self.expander.total(terms, t, self.epoch, where))
 
     def to_tensor(self, steps: np.ndarray) -> Tensor:
         """Steps of the grid as noise."""
@@ -74,20 +82,20 @@ class NoiseSource:
 
 def none(source: NoiseSource, neighbours: Neighbours) -> Draw:
     """No noise."""
-    return lambda t: None
+    return lambda t, where=None: None
 
 
 def own(source: NoiseSource, neighbours: Neighbours) -> Draw:
     """ζ_i, which nobody takes away again."""
-    return lambda t: source.draw(neighbours.me, t)
+    return lambda t, where=None: source.draw(neighbours.me, t, where)
 
 
 def difference(source: NoiseSource, neighbours: Neighbours) -> Draw:
     """The noise difference Σ_l δ_li − Σ_j δ_ij, with noise that is sent as it is."""
 
-    def drawn(t: int) -> Tensor:
-        sent = {receiver: source.draw(receiver, t) for receiver in neighbours.outputs}
-        received = neighbours.exchange_noise(t, sent)
+    def drawn(t: int, where: range | None = None) -> Tensor:
+        sent = {receiver: source.draw(receiver, t, where) for receiver in neighbours.outputs}
+        received = neighbours.exchange_noise(t, sent, where)
         # Everybody has neighbours both ways: the graph is strongly connected.
         return cast(Tensor, sum(sent.values()) - sum(received))
 
@@ -125,19 +133,20 @@ class SeededDifference:
         """Whether all that it is made from is known, so that it can be made without a message."""
         return self.terms is not None
 
-    def __call__(self, t: int) -> Tensor:
+    def __call__(self, t: int, where: range | None = None) -> Tensor:
         if self.terms is None:
             self._agree(t)
             self.terms = self._terms()
-        return self.source.to_tensor(self._total(self.terms, t, self.source.epoch))
+        return self.source.to_tensor(self._total(self.terms, t, self.source.epoch, where))
 
-    def _total(self, terms: Terms, t: int, epoch: int) -> np.ndarray:
+    def _total(self, terms: Terms, t: int, epoch: int, where: range | None) -> np.ndarray:
         if not terms.pairs:
-            return self.source.expander.total(terms.single, t, epoch)
-        total = self.pairs.total(terms.pairs, t, epoch)
+            return self.source.expander.total(terms.single, t, epoch, where)
+        total = self.pairs.total(terms.pairs, t, epoch, where)
         if terms.single:
             # Each sum fits its type, but both together may not.
-            total = total + self.source.expander.total(terms.single, t, epoch).astype(np.int64)
+            single = self.source.expander.total(terms.single, t, epoch, where)
+            total = total + single.astype(np.int64)
         return total
 
     @cached_property
@@ -198,7 +207,7 @@ class Injection:
     """Adds noise in the rounds in which it is `due`.
 
     `on_top` is independent noise besides, which nobody takes away again; `sources` are what both
-    are drawn from.
+    are drawn from. To a large vector it is added in `parts`.
     """
 
     def __init__(
@@ -207,18 +216,26 @@ class Injection:
         due: Callable[[int], bool],
         on_top: Draw | None = None,
         sources: Sequence[NoiseSource] = (),
+        parts: Sequence[range] = (),
     ) -> None:
         self.draw = draw
         self.due = due
         self.on_top = on_top
         self.sources = sources
+        self.parts = parts
+        self.on_stage: Callable[[str, float], None] = lambda stage, share: None
         self.norm = 0.0
         self._prepared: tuple[int, Tensor | None] | None = None
 
-    def __call__(self, vector: Tensor, t: int) -> Tensor:
-        """The vector with this round's noise. It enters the state, not only what is sent."""
+    def __call__(self, vector: Tensor, t: int, in_place: bool = False) -> Tensor:
+        """The vector with this round's noise. It enters the state, not only what is sent.
+
+        Where it may be added in place, a large vector is not copied.
+        """
         if not self.due(t):
             return vector
+        if self.parts and self._prepared is None:
+            return self._part_by_part(vector if in_place else vector.clone(), t)
         self.prepare(t)
         noise = self._prepared[1] if self._prepared else None
         self._prepared = None
@@ -231,11 +248,31 @@ class Injection:
         """Makes the noise of a round before it is needed, with all that neighbours must say."""
         if self._prepared is not None and self._prepared[0] == t:
             return
-        noise = self.draw(t)
-        extra = None if self.on_top is None else self.on_top(t)
-        if extra is not None:
-            noise = extra if noise is None else noise + extra
-        self._prepared = (t, noise)
+        if self.parts:
+            pieces = [piece for where in self.parts if (piece := self._made(t, where)) is not None]
+            self._prepared = (t, torch.cat(pieces) if pieces else None)
+        else:
+            self._prepared = (t, self._made(t))
+
+    def _made(self, t: int, where: range | None = None) -> Tensor | None:
+        noise = self.draw(t, where)
+        extra = None if self.on_top is None else self.on_top(t, where)
+        if extra is None:
+            return noise
+        return extra if noise is None else noise + extra
+
+    def _part_by_part(self, vector: Tensor, t: int) -> Tensor:
+        """Adds a round's noise to the vector itself: there is never more of it than a part."""
+        lengths = []
+        for number, where in enumerate(self.parts):
+            self.on_stage("noise", number / len(self.parts))
+            noise = self._made(t, where)
+            if noise is None:
+                return vector
+            lengths.append(length(noise))
+            vector[where.start : where.stop].add_(noise)
+        self.norm = math.hypot(*lengths)
+        return vector
 
     def ahead(self, t: int) -> None:
         """Makes the noise of a round to come, if it is due and no neighbour has to say anything.
@@ -247,7 +284,7 @@ class Injection:
         if not isinstance(draw, SeededDifference) or not draw.ready or not self.due(t):
             return
         # Of a large model one vector more is dearer than the time that others are waited for.
-        if draw.source.expander.size <= PART:
+        if not self.parts:
             self.prepare(t)
 
     @property

@@ -39,7 +39,7 @@ from lppa.node.state import ClientState, Newcomer, NoiseSecrets
 from lppa.node.stopwatch import Stopwatch
 from lppa.protocol.links import Links
 from lppa.protocol.lock import FolderLock
-from lppa.protocol.messages import Done, Message, Progress
+from lppa.protocol.messages import STAGES, Done, Message, Progress
 from lppa.protocol.settings import Settings
 from lppa.protocol.view import View
 
@@ -83,6 +83,7 @@ class Training:
         self.noise_norm = 0.0 if since is None else since.noise_norm
         self.record: Record | None = None
         self.model_kept = -math.inf
+        self.reported = 0.0
 
     @property
     def round(self) -> int:
@@ -121,6 +122,7 @@ class Training:
         if settings.reveal_batches and isinstance(learner, DataLearner):
             log.warning("the batches of this node are written to %s", task.folder)
             learner.on_batch = record.batch
+        neighbours.on_stage = self._stage
         begin = self._begin(view, me)
         known = begin.secrets if isinstance(begin, ClientState) else NoiseSecrets()
         if isinstance(begin, ClientState) and begin.epoch != view.epoch:
@@ -139,10 +141,11 @@ class Training:
             settings.mixing == "adapt-then-combine",
             begin,
         )
+        # Vectors that it holds are as large as the model.
+        del begin
         watch = Evaluation(
             settings, learner, inject, neighbours, Sketch(learner.size, task.run_seed)
         )
-        reported = 0.0
         try:
             for now in loop:
                 self.state = now
@@ -151,13 +154,22 @@ class Training:
                     metrics = watch(now)
                     record.metrics({"node": me, "round": now.t, **metrics.values})
                     task.report(metrics)
-                elif time.monotonic() - reported > PROGRESS_EVERY:
-                    reported = time.monotonic()
-                    task.report(Progress(now.t))
+                else:
+                    self._progress(now.t)
                 self.noise_norm = inject.norm
                 self._keep(now, links, record, view)
         finally:
             self.sent = dict(links.sent)
+
+    def _progress(self, t: int, within: tuple[int, ...] = ()) -> None:
+        """Says now and then how far it is."""
+        if time.monotonic() - self.reported > PROGRESS_EVERY:
+            self.reported = time.monotonic()
+            self.task.report(Progress(t, within))
+
+    def _stage(self, stage: str, share: float) -> None:
+        """With a large model rounds are long: how far it is within one."""
+        self._progress(self.round, (STAGES.index(stage), int(100 * share)))
 
     def finish(self) -> None:
         """Keeps the results and says that it is done."""
@@ -230,7 +242,9 @@ def make_injection(
     # Independent noise on top is of the kind that dp adds, on a scale of its own.
     on_top = own(alone, neighbours) if settings.beta_own else None
     due = partial(noise_due, settings, view)
-    return Injection(draw, due, on_top, (shared, alone))
+    inject = Injection(draw, due, on_top, (shared, alone), neighbours.spans)
+    inject.on_stage = neighbours.on_stage
+    return inject
 
 
 def noise_due(settings: Settings, view: View, t: int) -> bool:

@@ -27,9 +27,9 @@ log = logging.getLogger("lppa.links")
 
 SEED_BYTES = 32  # of a seed and of its commitment
 BYTES = np.dtype("uint8")
-# Numbers of a vector in one message. Larger ones travel in parts, each mixed before the next is
-# sent, so that nobody holds a whole vector of another.
-PART = 1 << 22
+# Numbers of a vector that travels in one message, at most. Larger ones travel in parts, each mixed
+# before the next is sent, so that nobody holds a whole vector of another.
+WHOLE, PART = 1 << 22, 1 << 18
 MOST_REASONS = 32  # that are told apart; a stranger could think of endlessly many
 
 Exchanged = Noise | Seed | State
@@ -73,7 +73,16 @@ class Neighbourhood:
     waits_on: bool = False
     # How noise travels in a round, None where it does not; any way where nobody says.
     noise: Callable[[int], type | None] | None = field(default=None, compare=False)
-    part: int = PART
+    part: int = WHOLE
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether the model is so large that memory counts more than the time of a pass over it."""
+        return self.size > self.part
+
+    def span(self, part: int) -> range:
+        """The coordinates of a model's part."""
+        return range(part * self.part, min(self.size, (part + 1) * self.part))
 
     def sizes(self, round: int, part: int) -> Mapping[str, int]:
         """Names and sizes of what travels in one part of a round's vectors."""
@@ -188,7 +197,7 @@ class Links(ABC):
         elif isinstance(message, Seed):
             dtype, expected = BYTES, dict.fromkeys(found, SEED_BYTES)
         else:
-            expected = dict.fromkeys(found, self.around.size)
+            expected = dict.fromkeys(found, len(self.around.span(max(0, message.part))))
         for name, array in found.items():
             if array.dtype != dtype or array.shape != (expected[name],):
                 raise BadMessage(
@@ -259,7 +268,12 @@ def largest_message(around: Neighbourhood) -> int:
     """Bytes of arrays in the largest message that an honest neighbour sends."""
     item = np.dtype(around.dtype).itemsize
     state = sum(around.sizes(0, 0).values())
-    return max(item * max(state, around.size), 2 * SEED_BYTES)
+    return max(item * max(state, len(around.span(0))), 2 * SEED_BYTES)
+
+
+def part_of(size: int) -> int:
+    """How many numbers of a vector travel at once where a model has so many."""
+    return WHOLE if size <= WHOLE else PART
 
 
 def arrays_of(message: Message) -> dict[str, np.ndarray]:

@@ -148,11 +148,12 @@ class Welcome:
 
 @dataclass(frozen=True)
 class Noise:
-    """Node to out-neighbour, when noise is due: δ_li."""
+    """Node to out-neighbour, when noise is due: δ_li. A large one comes in parts."""
 
     epoch: int
     round: int
     delta: np.ndarray
+    part: int = 0
 
 
 @dataclass(frozen=True)
@@ -211,11 +212,18 @@ class Who:
     """Coordinator to a node that it does not know by its connection: say hello (again)."""
 
 
+STAGES = ("noise", "mixing", "gradient")  # of a round, in their order
+
+
 @dataclass(frozen=True)
 class Progress:
-    """Node to coordinator, now and then: the round that it has reached."""
+    """Node to coordinator, now and then: the round that it has reached.
+
+    With a large model also how far it is `within` the next: a stage of STAGES and per cent of it.
+    """
 
     round: int
+    within: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,8 @@ class NetworkLinks(Links):
         # What a sender may be ahead by, two messages a round, and what is told only now and then.
         self.window = 2 * (around.nodes + 1) + around.parts(0) + EVERY_MESSAGES
         self.limits = Limits(1 << 13, largest_message(around))
-        each = self.window * self.limits.header + 2 * (around.nodes + 1) * self.limits.arrays
+        ahead = 2 * (around.nodes + 1) + around.parts(0)
+        each = self.window * self.limits.header + ahead * self.limits.arrays
         inbox.allow(each, each * max(1, len(around.inputs)))
 
     # --- greetings ------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a run costs as it grows: in the number of nodes, and in the number of parameters.
+"""What a run costs as it grows: in the number of nodes, of links and of parameters.
 
 Part of `lppa bench`. Whole local runs, measured by what they report themselves. Where a machine is
 busy with something else, seconds say little; the processor's time for a node and round still holds.
@@ -16,6 +16,7 @@ import numpy as np
 from lppa.coordinator.figures import Summary
 from lppa.own_code import OwnCode
 from lppa.protocol.errors import RunFailed
+from lppa.protocol.links import WHOLE
 from lppa.protocol.settings import make_settings
 from lppa.running.display import Silent
 from lppa.running.prepare import make_blueprint
@@ -57,6 +58,7 @@ GROWTH = {
 FEW, MANY = (8, 16, 32, 64, 128, 256), (8, 32, 128, 256, 512, 1000)
 PARAMETERS = (10**5, 10**6, 10**7, 10**8)
 COMPARED = 32  # nodes that seconds are compared with
+DEGREES = ("ring", "random-regular:4", "random-regular:8", "random-regular:16", "full")
 
 
 def growth(sizes: Sequence[int] = FEW, rounds: int = 10) -> dict[str, Any]:
@@ -81,6 +83,26 @@ def growth(sizes: Sequence[int] = FEW, rounds: int = 10) -> dict[str, Any]:
     }
 
 
+def growth_degree(
+    graphs: Sequence[str] = DEGREES, nodes: int = COMPARED, rounds: int = 10
+) -> dict[str, Any]:
+    """The processor's time of a node and round on a full graph ÷ on a ring, and all between.
+
+    The line is through the processor's time by the number of neighbours.
+    """
+    rows = []
+    for graph in graphs:
+        summary = run_once({**GROWTH, "topology": graph, "rounds": rounds}, nodes)
+        degree = {"ring": 2, "full": nodes - 1}.get(graph) or int(graph.partition(":")[2])
+        rows.append({"degree": degree, **costs(summary, rounds)})
+    return {
+        "goal": "linear in the degree",
+        "ratio": rows[-1]["cpu_ms"] / rows[0]["cpu_ms"],
+        **line([row["degree"] for row in rows], [row["cpu_ms"] / 1000 for row in rows]),
+        "sizes": rows,
+    }
+
+
 def growth_parameters(
     sizes: Sequence[int] = PARAMETERS, nodes: int = 5, rounds: int = 3
 ) -> dict[str, Any]:
@@ -94,12 +116,14 @@ def growth_parameters(
         code = OwnCode(partial(wide_problem, size))
         summary = run_once({**told, "rounds": rounds}, nodes, code)
         rows.append({"parameters": size, **costs(summary, rounds)})
-    first, last = rows[0], rows[-1]
-    more = last["parameters"] - first["parameters"]
-    copies = 1e6 * (last["peak_mb"] - first["peak_mb"]) / (4 * more) if more else 0.0
+    # Of a small model the rest of a process moves more than a copy is worth.
+    large = [row for row in rows[1:] if row["parameters"] > WHOLE]
+    for row in large:
+        more = 4 * (row["parameters"] - rows[0]["parameters"])
+        row["copies"] = 1e6 * (row["peak_mb"] - rows[0]["peak_mb"]) / more
     return {
         "goal": "at most 6 copies: 3 beyond θ, γ, g",
-        "ratio": copies,
+        "ratio": max((row["copies"] for row in large), default=0.0),
         **line([row["parameters"] for row in rows], [row["round_s"] for row in rows]),
         "sizes": rows,
     }

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lppa.bench.growth import GROWTH, MANY, growth, growth_parameters
+from lppa.bench.growth import GROWTH, MANY, growth, growth_degree, growth_parameters
 from lppa.bench.launcher import launcher
 from lppa.coordinator.bootstrap import Roster
 from lppa.protocol.codec import COORDINATOR
@@ -32,13 +32,19 @@ TIMEOUT = 600.0
 
 
 def exchange(
-    parameters: int = PARAMETERS, secure: bool = False, repeats: int = 9
+    sizes: tuple[int, ...] = (PARAMETERS, 10 * PARAMETERS), repeats: int = 5
 ) -> dict[str, Any]:
-    """(θ, γ) over our links ÷ the same frames over bare ZeroMQ sockets; higher is better.
+    """(θ, γ) over our links ÷ the same over bare ZeroMQ sockets; higher is better.
 
-    With `secure` both are encrypted.
+    In clear and encrypted, for each number of parameters; `ratio` is the worst of them.
     """
-    from lppa.bench.sockets import exchange_receiver, exchange_sender
+    rows = [exchange_once(size, secure, repeats) for secure in (False, True) for size in sizes]
+    return {"goal": "at least 0.9", "ratio": min(row["ratio"] for row in rows), "sizes": rows}
+
+
+def exchange_once(parameters: int, secure: bool, repeats: int) -> dict[str, Any]:
+    """One size, in clear, or with both encrypted."""
+    from lppa.bench.sockets import exchange_receiver, exchange_sender, exchanged
 
     messages = max(10, 50 * PARAMETERS // parameters // (4 if secure else 1))
     with private_folder() as folder:
@@ -49,7 +55,8 @@ def exchange(
             for me in (0, 1)
         ]
         results = in_processes([(exchange_sender, given[0]), (exchange_receiver, given[1])])
-    return {"goal": "at least 0.9", **results[1]}
+    figures = exchanged(results[0], results[1], parameters, messages)
+    return {"parameters": parameters, "curve": int(secure), **figures}
 
 
 def overhead() -> dict[str, Any]:
@@ -277,9 +284,6 @@ def attack() -> dict[str, Any]:
 
 MEASURES: dict[str, Callable[[], dict[str, Any]]] = {
     "exchange": exchange,
-    "exchange-large": lambda: exchange(10 * PARAMETERS, repeats=5),
-    "exchange-curve": lambda: exchange(secure=True, repeats=5),
-    "exchange-curve-large": lambda: exchange(10 * PARAMETERS, secure=True, repeats=3),
     "overhead": overhead,
     "expansion": expansion,
     "seeded": seeded,
@@ -297,6 +301,7 @@ MEASURES: dict[str, Callable[[], dict[str, Any]]] = {
 # Too long, or too large, to be measured unless somebody asks for them.
 ASKED: dict[str, Callable[[], dict[str, Any]]] = {
     "growth-1000": lambda: growth(MANY, rounds=5),
+    "growth-degree": growth_degree,
     "growth-parameters": growth_parameters,
 }
 

@@ -59,7 +59,9 @@ class Alone(Neighbours):
         for weight in self.row.values():
             yield weight, vectors
 
-    def exchange_noise(self, t: int, sent: dict[int, Tensor]) -> list[Tensor]:
+    def exchange_noise(
+        self, t: int, sent: dict[int, Tensor], where: range | None = None
+    ) -> list[Tensor]:
         return list(sent.values())
 
 

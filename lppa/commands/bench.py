@@ -30,8 +30,8 @@ log = logging.getLogger("lppa.bench")
 def bench(only: str | None, out: Path | None, as_json: bool) -> None:
     """Measure speed as ratios of two things timed side by side on this machine.
 
-    exchange: our links against bare ZeroMQ; -large with ten times the parameters, -curve with
-    both encrypted. small: a round of small models against a bare loop over raw frames. overhead: a
+    exchange: our links against bare ZeroMQ, for 10^6 and 10^7 parameters, in clear and with both
+    encrypted. small: a round of small models against a bare loop over raw frames. overhead: a
     round against the same work without communication. expansion: noise from seeds against the
     generator alone. seeded: a round with fresh seeded noise against one without noise;
     seeded-mlp-full and -ring: the same for an MLP on small batches. gradient: a client's gradient
@@ -39,8 +39,8 @@ def bench(only: str | None, out: Path | None, as_json: bool) -> None:
     without. start-N: launching N nodes against one import of PyTorch. attack: our DLG against the
     same written plainly. launcher: memory of the process that launches a run against one that
     imports PyTorch. growth: the processor's time per node and round for 8 to 256 nodes. Only where
-    they are named: growth-1000, for 8 to 1,000 nodes, and growth-parameters, copies of a model in
-    memory for 10^5 to 10^8 parameters.
+    they are named: growth-1000, for 8 to 1,000 nodes, growth-degree, for 32 nodes from a ring to a
+    full graph, and growth-parameters, copies of a model in memory for 10^5 to 10^8 parameters.
     """
     names = list(MEASURES) if only is None else [name.strip() for name in only.split(",")]
     known = {**MEASURES, **ASKED}

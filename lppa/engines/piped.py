@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lppa.engines.frames import (
@@ -258,7 +258,7 @@ class PipedHosts:
         self.patience = max([START, *(parcel.timeout for parcel in parcels.values())])
         self.over = threading.Event()
 
-    def start(self, coordinator: str) -> None:
+    def start(self, coordinator: str, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Starts all; whoever calls this calls `end` too, also after an interruption."""
         for host in self.hosts:
             host.start(coordinator)
@@ -272,6 +272,7 @@ class PipedHosts:
             if time.monotonic() > deadline:
                 names = ", ".join(host.name for host in waiting)
                 raise RunFailed(f"no nodes were started within {self.patience:g} s on {names}")
+            meanwhile()
             self.over.wait(0.05)
 
     def _keep_up(self) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 WAITING_EVERY = 1.0  # seconds
+WITHIN_EVERY = 10.0
 
 
 class Silent(Listener):
@@ -55,6 +56,11 @@ class Lines(Warnings):
     def progress(self, rounds: dict[int, int], alive: int) -> None:
         self.alive = alive
 
+    def within(self, node: int, round: int, stage: str, percent: int) -> None:
+        if time.monotonic() - self.told > WITHIN_EVERY:
+            self.told = time.monotonic()
+            self.say(f"round {round + 1}/{self.rounds}  node {node}: {stage} {percent} %")
+
 
 class Live(Silent):
     """A bar on a terminal: rounds, accuracy or what stands for it, loss and nodes alive."""
@@ -74,7 +80,7 @@ class Live(Silent):
             console=Console(stderr=True),
         )
         self.task = self.bar.add_task("starting", total=rounds, figures="")
-        self.figures = ""
+        self.figures = self.stage = ""
 
     def waiting(self, missing: tuple[int, ...]) -> None:
         # Not before there is something to show: a run may still be refused.
@@ -92,8 +98,11 @@ class Live(Silent):
             self.task,
             description="round",
             completed=min(rounds.values()),
-            figures=f"{self.figures}  {alive} nodes",
+            figures=f"{self.figures}  {alive} nodes{self.stage}",
         )
+
+    def within(self, node: int, round: int, stage: str, percent: int) -> None:
+        self.stage = f"  node {node}: {stage} {percent} %"
 
     def close(self, summary: Summary) -> None:
         self.bar.stop()

@@ -128,7 +128,7 @@ class LocalNodes:
         self.running = selectors.DefaultSelector()
         self.dead: dict[int, str] = {}
 
-    def start(self, coordinator: str = "") -> None:
+    def start(self, coordinator: str = "", meanwhile: Callable[[], None] = lambda: None) -> None:
         """Starts all; whoever calls this calls `end` too, also after an interruption."""
         warm_up()
         peer, book = self.book.coordinator, self.book
@@ -137,6 +137,7 @@ class LocalNodes:
         for place, (node, secret) in enumerate(calls, self.first_place):
             fork(node_process, (book, node, secret, self.given, place), self.processes)
             self.running.register(self.processes[-1].sentinel, selectors.EVENT_READ, node)
+            meanwhile()
 
     def deaths(self) -> dict[int, str]:
         """Processes that have ended badly, and how; asked often, and there may be a thousand."""

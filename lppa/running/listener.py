@@ -30,6 +30,12 @@ class Listener:
     def progress(self, rounds: dict[int, int], alive: int) -> None:
         """The round that each node has reached; called often."""
 
+    def within(self, node: int, round: int, stage: str, percent: int) -> None:
+        """With a large model: how much of a stage a node has done after so many whole rounds.
+
+        Stages are noise, mixing and gradient, in this order.
+        """
+
     def close(self, summary: Summary) -> None:
         """The run is over, and this came of it."""
 
@@ -63,6 +69,10 @@ class Listeners(Listener):
     def progress(self, rounds: dict[int, int], alive: int) -> None:
         for each in self.several:
             each.progress(rounds, alive)
+
+    def within(self, node: int, round: int, stage: str, percent: int) -> None:
+        for each in self.several:
+            each.within(node, round, stage, percent)
 
     def close(self, summary: Summary) -> None:
         for each in self.several:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from lppa.coordinator.bootstrap import Roster, Start, bootstrap
+from lppa.coordinator.bootstrap import Roster, Start, bootstrap, welcome
 from lppa.coordinator.figures import FAILED, INTERRUPTED, Outcome, Summary
 from lppa.coordinator.membership import Membership
 from lppa.coordinator.metrics import Collection, summarise
@@ -71,7 +71,7 @@ def coordinate(
         try:
             records.begin(blueprint, facts)
             if nodes is not None:
-                nodes.start(inbox.endpoint)
+                nodes.start(inbox.endpoint, lambda: welcome(led.roster, 0.0))
             led.bootstrap()
             start = time.monotonic() - began
             led.watch.follow()

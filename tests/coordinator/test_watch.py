@@ -62,6 +62,9 @@ class Heard(Listener):
     def row(self, row):
         self.world.rows.append(row)
 
+    def within(self, node, round, stage, percent):
+        self.world.stages.append((node, round, stage, percent))
+
     def progress(self, rounds, alive):
         self.world.progress(rounds, alive)
 
@@ -89,7 +92,7 @@ class World:
         except BaseException:
             self.close()  # sockets that are left open hold up the end of the tests
             raise
-        self.reports, self.rows = [], []
+        self.reports, self.rows, self.stages = [], [], []
         self.progress = nothing
         settings = replace(settings, timeout=timeout)
         self.watch = Watch(
@@ -394,6 +397,19 @@ def test_a_process_that_dies_after_it_was_done_harms_nobody(world_of):
     world.finish()
     world.follow()
     assert set(world.watch.collection.done) == set(range(NODES))
+
+
+def test_how_far_a_node_is_within_a_round_is_handed_on_and_nonsense_is_not(world_of):
+    world = world_of()
+    for within in ((0, 0), (1, 40), (2, 400), (3, 5), (-1, 5), (1,), (1, 2, 3)):
+        world.send(1, Progress(4, within))
+    world.finish()
+    world.follow()
+    assert world.stages == [
+        (1, 4, "noise", 0),
+        (1, 4, "mixing", 40),
+        (1, 4, "gradient", 100),
+    ]
 
 
 def test_silence_ends_the_run_and_names_those_who_were_not_done(world_of):

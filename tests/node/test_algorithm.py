@@ -109,7 +109,7 @@ def test_a_pass_has_as_many_steps_as_an_equal_share_has_full_batches(rows, nodes
 class Alone:
     """A neighbourhood of one's own state and a fixed one; remembers what was sent."""
 
-    epoch = 0
+    epoch, in_parts = 0, False
 
     def __init__(self):
         self.sent = []
@@ -125,7 +125,7 @@ class Growing:
 
     secrets = NoiseSecrets()
 
-    def __call__(self, vector, t):
+    def __call__(self, vector, t, in_place=False):
         return vector + (t + 1)
 
     def ahead(self, t):

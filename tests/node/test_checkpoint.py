@@ -19,6 +19,7 @@ from lppa.node.checkpoint import (
     forget_later,
     from_bytes,
     how_many,
+    load,
     path_of,
     save,
     to_bytes,
@@ -167,7 +168,17 @@ def test_what_will_be_done_again_is_forgotten(tmp_path):
     for epoch, t in ((0, 10), (0, 20), (1, 12), (1, 20), (2, 15)):
         save(tmp_path, small(t, epoch), keep=9)
     forget_later(tmp_path, 1, 12)
-    assert list(usable(tmp_path)) == [(0, 10), (0, 20), (1, 12)]
+    found = usable(tmp_path)
+    assert list(found) == [(0, 10), (0, 20), (1, 12)]
+    assert same(load(found[1, 12]), small(12, 1))
+
+
+def test_a_checkpoint_that_went_bad_after_it_was_found_is_told(tmp_path):
+    save(tmp_path, small(10), keep=3)
+    path = usable(tmp_path)[0, 10]
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(RunFailed, match="can no longer be read: it"):
+        load(path)
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 5, 8])

@@ -60,7 +60,7 @@ class Words:
 
 def said(words, distribution, beta, patch):
     """The draws that these words become, in steps of the grid, and β in steps."""
-    patch.setattr(expansion, "keystream", lambda seed, t, epoch=0: Words(words))
+    patch.setattr(expansion, "keystream", lambda *given: Words(words))
     expander = Expander(distribution, beta, len(words))
     return expander.total([(1, SEED)], 0).astype(np.int64), beta / expander.step
 
@@ -130,7 +130,7 @@ def test_nothing_that_is_kept_for_the_next_expander_can_be_changed():
 
 @pytest.mark.parametrize("count", [511, 512, 800])
 def test_sums_of_many_of_the_furthest_draws_do_not_run_over(count, monkeypatch):
-    monkeypatch.setattr(expansion, "keystream", lambda seed, t, epoch=0: Words())
+    monkeypatch.setattr(expansion, "keystream", lambda *given: Words())
     expander = Expander("laplace", 1.99999, 1)
     (one,) = expander.total([(1, SEED)], 0).tolist()
     assert one * 800 > 2**31
@@ -158,6 +158,16 @@ def test_a_total_is_the_sum_of_its_terms_and_cancels_to_nothing(signs, t):
     assert np.array_equal(whole, sum(s * expander.total([(1, seed)], t) for s, seed in terms))
     back = [(-sign, seed) for sign, seed in terms]
     assert not expander.total([*terms, *back], t).any()
+
+
+@pytest.mark.parametrize("part", [1, 15, 16, 1000, CHUNK + 5])
+def test_any_part_of_the_noise_is_made_without_the_rest(part):
+    terms = [(1, SEED), (-1, bytes(32))]
+    size = max(100, 2 * part + 3)
+    expander = Expander("laplace", 0.1, size)
+    parts = [range(first, min(size, first + part)) for first in range(0, size, part)]
+    found = np.concatenate([expander.total(terms, 3, 2, where) for where in parts])
+    assert np.array_equal(found, expander.total(terms, 3, 2))
 
 
 def test_noise_is_its_steps_times_the_grids_step():

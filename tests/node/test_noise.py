@@ -35,7 +35,7 @@ class Around:
         self.me, self.outputs, self.received = me, outputs, received
         self.sent = {}
 
-    def exchange_noise(self, t, sent):
+    def exchange_noise(self, t, sent, where=None):
         self.sent[t] = sent
         return self.received
 

@@ -226,6 +226,16 @@ def test_a_total_is_the_sum_of_its_terms_and_cancels_to_nothing(signs, t):
     assert not expander.total([*terms, *((-sign, key) for sign, key in terms)], t).any()
 
 
+@pytest.mark.parametrize("part", [1, 3, 4, 1000, CHUNK + 5])
+def test_any_part_of_the_noise_is_made_without_the_rest(part):
+    terms = [(1, bytes(32)), (-1, bytes(31) + b"1")]
+    size = max(100, 2 * part + 3)
+    expander = PairExpander("laplace", 0.1, size)
+    parts = [range(first, min(size, first + part)) for first in range(0, size, part)]
+    found = np.concatenate([expander.total(terms, 3, 2, where) for where in parts])
+    assert np.array_equal(found, expander.total(terms, 3, 2))
+
+
 def test_no_beta_is_no_noise():
     assert not PairExpander("laplace", 0.0, 100).total([(1, KEY)], 0).any()
 

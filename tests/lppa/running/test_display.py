@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lppa.coordinator.figures import Row, Spread
-from lppa.running.display import in_words, result_rows
+from lppa.running.display import Lines, in_words, result_rows
 
 
 @pytest.mark.parametrize(("finish", "shown"), [(0, "4 of 4"), (2, "6 of 6")])
@@ -47,3 +47,14 @@ def test_the_table_shows_every_metric(local_run):
     assert shown["test rmse, mean over clients"] == "12.5"
     assert shown["  least and greatest of a client"] == "11.5, 13.5"
     assert not [name for name in shown if "r2" in name]
+
+
+def test_long_rounds_show_in_lines_how_far_they_are(capsys, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("lppa.running.display.time.monotonic", lambda: now[0])
+    lines = Lines(5)
+    for seconds, percent in ((0, 0), (4, 30), (11, 60)):
+        now[0] = 100.0 + seconds
+        lines.within(2, 3, "mixing", percent)
+    said = capsys.readouterr().err.splitlines()
+    assert said == ["round 4/5  node 2: mixing 0 %", "round 4/5  node 2: mixing 60 %"]
