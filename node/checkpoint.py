@@ -77,8 +77,8 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
             f"{error.strerror}; make room, then go on with --resume",
             round=checkpoint.state.t,
         ) from None
-    for old in _files(folder)[:-keep]:
-        old.unlink(missing_ok=True)
+    for old in _names(folder)[:-keep]:
+        (folder / old).unlink(missing_ok=True)
 
 
 def path_of(folder: Path, state: ClientState) -> Path:
@@ -116,7 +116,11 @@ def forget_later(folder: Path, epoch: int, t: int) -> None:
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(folder.glob(f"*{SUFFIX}"))
+    return [folder / name for name in _names(folder)] if folder.exists() else []
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name.endswith(SUFFIX))
 
 
 def to_bytes(checkpoint: Checkpoint) -> bytes:

@@ -129,7 +129,8 @@ class Neighbours:
             whole = list(states)
             yield from ((w, self.scrutiny.bounded(j, state)) for j, w, state in whole)
         else:
-            yield from ((weight, state) for _, weight, state in states)
+            for _, weight, state in states:
+                yield weight, state
 
     def _send(self, t: int, vectors: Mapping[str, Tensor], part: int) -> None:
         with self.clock("exchange"):
@@ -157,8 +158,10 @@ class Neighbours:
                 arrived = self._looked.pop((sender, part), None)
                 if arrived is None:
                     arrived = self.links.receive(State, t, sender, part).vectors
-                self.scrutiny.see(t, sender, arrived, part)
-                state = {name: from_wire(arrived[name], self.device) for name in vectors}
+                state = {name: torch.from_numpy(array) for name, array in arrived.items()}
+                self.scrutiny.see(t, sender, state, part)
+                if self.device.type == "cuda":
+                    state = {name: onto(vector, self.device) for name, vector in state.items()}
             yield sender, weight, state
         self.scrutiny.judge(t)
 
@@ -221,9 +224,12 @@ def to_wire(vector: Tensor) -> np.ndarray:
 def from_wire(array: np.ndarray, device: torch.device) -> Tensor:
     """A received array in place on the CPU; for a GPU, copied there through a pinned buffer."""
     vector = torch.from_numpy(array)
-    if device.type == "cuda":
-        vector = vector.pin_memory().to(device, non_blocking=True)
-    return vector
+    return onto(vector, device) if device.type == "cuda" else vector
+
+
+def onto(vector: Tensor, device: torch.device) -> Tensor:
+    """A vector on a GPU."""
+    return vector.pin_memory().to(device, non_blocking=True)
 
 
 def weighted_sum(

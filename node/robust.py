@@ -45,13 +45,13 @@ class Scrutiny:
         self._lengths = {name: {self.me: length(vector)} for name, vector in vectors.items()}
         return all(math.isfinite(own[self.me]) for own in self._lengths.values())
 
-    def see(self, t: int, sender: int, arrays: Mapping[str, np.ndarray], part: int = 0) -> None:
+    def see(self, t: int, sender: int, state: Mapping[str, Tensor], part: int = 0) -> None:
         """A sender's state as it arrived, or a part of it."""
-        for name in self._lengths:
-            self._lengths[name][sender] = length(torch.from_numpy(arrays[name]))
+        for name, lengths in self._lengths.items():
+            lengths[sender] = length(state[name])
         if self.due(t):
             before = self.heard[sender] if part else ""
-            self.heard[sender] = short_hash(arrays, before)
+            self.heard[sender] = short_hash(state, before)
 
     def judge(self, t: int) -> None:
         """Names who is far outside, when all of a round have been seen."""
@@ -90,18 +90,18 @@ class Scrutiny:
 
 def length(vector: Tensor) -> float:
     """The length of a vector, infinite where it is beyond all numbers."""
-    quick = float(torch.dot(vector, vector))
-    if math.isfinite(quick):
+    quick = torch.dot(vector, vector).item()
+    if quick < math.inf:  # neither infinite nor no number
         return math.sqrt(quick)
     # Its square may be beyond the narrow type, and it is not.
     found = float(torch.linalg.vector_norm(vector, dtype=torch.float64))
     return found if not math.isnan(found) else math.inf
 
 
-def short_hash(arrays: Mapping[str, np.ndarray], before: str = "") -> str:
+def short_hash(state: Mapping[str, Tensor], before: str = "") -> str:
     """A few letters that differ where two states do; `before` is the hash of earlier parts."""
     digest = hashlib.blake2b(before.encode(), digest_size=8)
-    for name in sorted(arrays):
+    for name in sorted(state):
         digest.update(name.encode())
-        digest.update(np.ascontiguousarray(arrays[name]).view(np.uint8).data)
+        digest.update(state[name].numpy().view(np.uint8).data)
     return digest.hexdigest()

@@ -27,6 +27,7 @@ MAX_TEXT = 1 << 16
 MAX_DIMENSIONS = 4
 MAX_VECTORS = 16
 PIECE = 1 << 18  # numbers that are looked at in one go
+FEW = 10_000
 DTYPES: dict[str, np.dtype[Any]] = {
     "<f4": np.dtype("<f4"),
     "<f8": np.dtype("<f8"),
@@ -92,6 +93,7 @@ IN_HEADER = ("epoch", "round")  # of every message, 0 where it has none
 # before it is made once. Big-endian, as msgpack has it, each behind its name.
 DATE = struct.Struct(">6s c I 6s c I")
 NUMBER = struct.Struct(">7s c I")
+DATE_AND_NUMBER = struct.Struct(">6s c I 6s c I 7s c I")
 WIDE = b"\xce"  # says that four bytes of a number follow
 
 
@@ -152,8 +154,15 @@ def dated(opening: bytes, epoch: int, round: int) -> bytes:
     return opening + DATE.pack(b"\xa5epoch", WIDE, epoch, b"\xa5round", WIDE, round)
 
 
+def header_of(opening: bytes, epoch: int, round: int, number: int) -> bytes:
+    """A whole header in one go."""
+    return opening + DATE_AND_NUMBER.pack(
+        b"\xa5epoch", WIDE, epoch, b"\xa5round", WIDE, round, b"\xa6number", WIDE, number
+    )
+
+
 def numbered(head: bytes, number: int) -> bytes:
-    """A whole header."""
+    """A header that has its date already."""
     return head + NUMBER.pack(b"\xa6number", WIDE, number)
 
 
@@ -270,9 +279,10 @@ def _arrays(specs: list[Any], frames: Sequence[Frame]) -> dict[str, np.ndarray]:
 
 def plain_array(frame: Frame, dtype: np.dtype[Any]) -> np.ndarray:
     """The numbers in a frame, in place; none where it does not hold a whole number of them."""
-    if memoryview(frame).nbytes % dtype.itemsize:
+    try:
+        array = np.frombuffer(frame, dtype)
+    except ValueError:  # empty, or with a part of a number at its end
         return np.zeros(0, dtype)
-    array = np.frombuffer(frame, dtype)
     # ZeroMQ may place a small frame at any byte; arithmetic wants numbers on their boundary.
     return array if array.flags.aligned else array.copy()
 
@@ -312,6 +322,10 @@ def all_finite(array: np.ndarray) -> bool:
     if array.dtype.kind != "f":
         return True
     flat = array.reshape(-1)
+    # A sum of squares is finite only if all of them are. More numbers than that BLAS would share
+    # out to threads, and processors have other nodes' work to do.
+    if flat.size <= FEW and math.isfinite(np.vdot(flat, flat)):
+        return True
     # In pieces: what is made on the way stays small, whatever the array is.
     return all(
         np.isfinite(flat[first : first + PIECE]).all() for first in range(0, flat.size, PIECE)

@@ -28,8 +28,7 @@ def write_atomically(
 @contextmanager
 def writing(path: Path, private: bool = False, durably: bool = False) -> Iterator[IO[bytes]]:
     """A file to write to piece by piece, which has its name when all of it is there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    descriptor, temporary = _unnamed(path)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
@@ -41,6 +40,15 @@ def writing(path: Path, private: bool = False, durably: bool = False) -> Iterato
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _unnamed(path: Path) -> tuple[int, str]:
+    """A file for its owner alone beside the one that it will be; makes the folder if need be."""
+    try:
+        return tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
 
 
 def forget_unfinished(folder: Path) -> None:

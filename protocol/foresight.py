@@ -12,13 +12,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lppa.protocol.codec import Frame, dated, numbered, plain_array, state_opening
+from lppa.protocol.codec import Frame, header_of, plain_array, state_opening
 from lppa.protocol.messages import State
 
 
 @dataclass
 class Foresight:
-    """What each sender sends next, in one epoch. `vectors` are names and sizes of a round."""
+    """What each sender sends next, in one epoch.
+
+    `vectors` are names and sizes of a round, the same object as long as they are the same; `cut`
+    are those of its first part.
+    """
 
     run: str
     epoch: int
@@ -26,33 +30,40 @@ class Foresight:
     vectors: Callable[[int], Mapping[str, int]]
     # The round of each sender's next state.
     awaited: dict[int, int]
-    _openings: dict[int, tuple[Mapping[str, int], bytes]] = field(default_factory=dict)
+    cut: Callable[[int], Mapping[str, int]] | None = None
+    _openings: dict[int, tuple[Mapping[str, int], Mapping[str, int], bytes]] = field(
+        default_factory=dict
+    )
 
     def read(self, sender: int, number: int, frames: Sequence[Frame]) -> State | None:
         """The sender's next state, if that is what the frames are."""
         round = self.awaited[sender]
-        sizes, opening = self._opening(sender, round)
+        whole = self.vectors(round)
+        known = self._openings.get(sender)
+        if known is None or known[0] is not whole:
+            known = self._opening(sender, round, whole)
+        _, sizes, opening = known
         if len(frames) != 1 + len(sizes):
             return None
-        if frames[0] != numbered(dated(opening, self.epoch, round), number):
+        if frames[0] != header_of(opening, self.epoch, round, number):
             return None
-        vectors = {
-            name: plain_array(frame, self.dtype)
-            for name, frame in zip(sizes, frames[1:], strict=True)
-        }
-        if any(vectors[name].size != size for name, size in sizes.items()):
-            return None
+        vectors, place = {}, 1
+        for name, size in sizes.items():
+            vectors[name] = vector = plain_array(frames[place], self.dtype)
+            if vector.size != size:
+                return None
+            place += 1
         return State(self.epoch, round, vectors)
 
     def saw(self, sender: int, round: int) -> None:
         """A state was taken: the next one is of the next round."""
         self.awaited[sender] = round + 1
 
-    def _opening(self, sender: int, round: int) -> tuple[Mapping[str, int], bytes]:
-        """How the header of a sender's states begins; the same as long as the vectors are."""
-        sizes = self.vectors(round)
-        known = self._openings.get(sender)
-        if known is None or known[0] is not sizes:
-            known = sizes, state_opening(self.run, sender, self.dtype, sizes)
-            self._openings[sender] = known
+    def _opening(
+        self, sender: int, round: int, whole: Mapping[str, int]
+    ) -> tuple[Mapping[str, int], Mapping[str, int], bytes]:
+        """What travels, and how the header of a sender's states begins, until that changes."""
+        sizes = whole if self.cut is None else self.cut(round)
+        known = whole, sizes, state_opening(self.run, sender, self.dtype, sizes)
+        self._openings[sender] = known
         return known

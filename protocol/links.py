@@ -122,9 +122,13 @@ class Links(ABC):
 
     def receive(self, kind: type[Kind], round: int, sender: int, part: int = 0) -> Kind:
         """The message of that kind and round from one in-neighbour; waits until the deadline."""
-        self.round = max(self.round, round)
-        patience, told = Patience(self.around.timeout), 0
+        if round > self.round:
+            self.round = round
         epoch = self.around.epoch
+        message = self.mailbox.take(kind, epoch, round, sender, part)
+        if message is not None:
+            return message
+        patience, told = Patience(self.around.timeout), 0
         while (message := self.mailbox.take(kind, epoch, round, sender, part)) is None:
             left = patience.look()
             if patience.waited >= told + 1 and self.on_wait is not None:
@@ -156,6 +160,21 @@ class Links(ABC):
         self.mailbox.put(envelope.sender, message)
         return True
 
+    def accept_foreseen(self, sender: int, state: State) -> bool:
+        """The same for an in-neighbour's state that is as it has to be, but for its values and
+        for when it comes."""
+        try:
+            self._check_time(sender, state)
+            for name, array in state.vectors.items():
+                check_finite(name, array)
+        except BadMessage as reason:
+            self.drop(str(reason), sender)
+            return False
+        if self.tap is not None:
+            self.tap("in", sender, state)
+        self.mailbox.put(sender, state)
+        return True
+
     def drop(self, reason: str, sender: int | None = None) -> None:
         """Counts and logs a message that is not used."""
         if reason not in self.dropped and len(self.dropped) >= MOST_REASONS:
@@ -176,15 +195,19 @@ class Links(ABC):
             raise BadMessage(f"a {type(message).__name__.lower()} is not expected here")
         if message.epoch != around.epoch:
             raise BadMessage(f"epoch {message.epoch} while this node is in epoch {around.epoch}")
-        if not self.round <= message.round <= self.round + around.nodes:
-            raise BadMessage(f"round {message.round} while this node is in round {self.round}")
         due = type(message) if around.noise is None else around.noise(message.round)
         if not isinstance(message, State) and type(message) is not due:
             raise BadMessage(f"nobody asked for a {type(message).__name__.lower()} of that round")
-        if self.mailbox.has_had(envelope.sender, message):
-            raise BadMessage(f"a second {type(message).__name__.lower()} for one round")
+        self._check_time(envelope.sender, message)
         self._check_arrays(message)
         return message
+
+    def _check_time(self, sender: int, message: Exchanged) -> None:
+        """Neither too late nor too early, nor for the second time."""
+        if not self.round <= message.round <= self.round + self.around.nodes:
+            raise BadMessage(f"round {message.round} while this node is in round {self.round}")
+        if self.mailbox.has_had(sender, message):
+            raise BadMessage(f"a second {type(message).__name__.lower()} for one round")
 
     def _check_arrays(self, message: Exchanged) -> None:
         """Names, types and sizes are those of this round, and all values are numbers."""
@@ -204,8 +227,7 @@ class Links(ABC):
                     f"{name} is {array.dtype.name}{list(array.shape)}, "
                     f"not {dtype.name}[{expected[name]}]"
                 )
-            if not all_finite(array):
-                raise BadMessage(f"{name} has values that are not finite")
+            check_finite(name, array)
 
     def _is_led(self) -> bool:
         """Whether a coordinator is there to say what becomes of a peer that is lost."""
@@ -264,6 +286,12 @@ def check_speaker(envelope: Envelope, speaker: int | None) -> None:
         raise BadMessage(f"its key is that of {describe(speaker)}")
 
 
+def check_finite(name: str, array: np.ndarray) -> None:
+    """All values of an array that came are numbers."""
+    if not all_finite(array):
+        raise BadMessage(f"{name} has values that are not finite")
+
+
 def largest_message(around: Neighbourhood) -> int:
     """Bytes of arrays in the largest message that an honest neighbour sends."""
     item = np.dtype(around.dtype).itemsize
@@ -286,4 +314,8 @@ def arrays_of(message: Message) -> dict[str, np.ndarray]:
 
 def array_bytes(message: Message) -> int:
     """How much of a message is arrays."""
-    return sum(array.nbytes for array in arrays_of(message).values())
+    size = 0
+    arrays = message.vectors if isinstance(message, State) else arrays_of(message)
+    for array in arrays.values():
+        size += array.nbytes
+    return size

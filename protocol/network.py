@@ -10,7 +10,6 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from lppa.protocol.codec import (
     ANSWER,
@@ -105,8 +104,9 @@ class NetworkLinks(Links):
             self.run,
             around.epoch,
             self.dtype,
-            lambda t: around.sizes(t, 0),
+            around.vectors,
             dict.fromkeys(around.inputs, 0),
+            lambda t: around.sizes(t, 0),
         )
         self.heard = dict.fromkeys(around.inputs, time.monotonic())
         self.fingerprint = ""
@@ -213,7 +213,7 @@ class NetworkLinks(Links):
 
     def _write(self, message: Exchanged) -> Letter:
         letter = write(message, self.run, self.around.me)
-        return replace(letter, frames=self.wire.share(letter.frames))
+        return Letter(letter.head, self.wire.share(letter.frames), letter.size)
 
     def _send(self, letter: Letter, receiver: int, round: int) -> None:
         way = self.outgoing[receiver]
@@ -288,18 +288,28 @@ class NetworkLinks(Links):
             for arrival in self.inbox.arrivals():
                 self._take_in(arrival)
 
-    def _read(self, arrival: Arrival) -> Envelope | None:
-        """The message in an arrival, None if it is none."""
+    def _foreseen(self, arrival: Arrival) -> bool:
+        """Takes an arrival in if it is the next state of who has spoken on that connection."""
         sender = self.callers.get(arrival.route)
-        if sender is not None:
-            number = self.came[sender].next
-            state = self.foresight.read(sender, number, arrival.frames)
-            if state is not None:
-                return Envelope(sender, state, number)
-        return self._open(arrival.frames, self.limits)
+        if sender is None or arrival.speaker not in (None, sender):
+            return False
+        came = self.came[sender]
+        state = self.foresight.read(sender, came.next, arrival.frames)
+        if state is None:
+            return False
+        if self.accept_foreseen(sender, state):
+            self.heard[sender] = time.monotonic()
+            self.foresight.saw(sender, state.round)
+            if came.take(array_bytes(state)):
+                self._tell(sender)
+        else:
+            self.inbox.offended(arrival)
+        return True
 
     def _take_in(self, arrival: Arrival) -> None:
-        envelope = self._read(arrival)
+        if self._foreseen(arrival):
+            return
+        envelope = self._open(arrival.frames, self.limits)
         if envelope is None:
             self.inbox.offended(arrival)
             return

@@ -39,6 +39,7 @@ NOBODY = -2  # speaks with a key that is not in the address book
 POLLIN, NOBLOCK, MORE = int(zmq.POLLIN), int(zmq.NOBLOCK), int(zmq.SNDMORE)
 # A network that swallows what is sent is noticed after this long, and another connection tried.
 UNHEARD_MS = 10_000
+SMALL = 1 << 16  # bytes of a frame that is copied rather than shared with its sender
 
 
 @dataclass(frozen=True)
@@ -152,8 +153,11 @@ class Wire:
         return socket
 
     def share(self, frames: Sequence[Frame]) -> list[Frame]:
-        """The same frames, made ready once to be sent to several receivers."""
-        return [zmq.Frame(frame, copy=False) for frame in frames]
+        """The same frames, made ready once to be sent to several receivers.
+
+        Small ones are copied: that takes less time than to be told when they are needed no more.
+        """
+        return [zmq.Frame(frame, copy=memoryview(frame).nbytes <= SMALL) for frame in frames]
 
     def close(self, linger: float) -> None:
         """Closes everything, giving messages that are still on their way `linger` seconds."""
@@ -330,7 +334,7 @@ def _parts(socket: zmq.Socket[bytes], last: zmq.Frame) -> list[Frame]:
     """The frames after the first; of too many, enough to see that."""
     frames: list[Frame] = []
     while last.more:
-        last = socket.recv(copy=False)
+        last = socket.recv(0, copy=False)
         if len(frames) <= MOST_FRAMES:
             frames.append(last.buffer)
     return frames

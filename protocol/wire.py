@@ -7,8 +7,7 @@ endpoint is carried by what. What frames mean is not known here either.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import Frame
@@ -20,8 +19,7 @@ class SendTimeout(Exception):
     """The receiver's queue stayed full for the whole time allowed."""
 
 
-@dataclass(frozen=True)
-class Arrival:
+class Arrival(NamedTuple):
     """Frames from the inbox: the connection to answer on, and who the key says is speaking.
 
     `speaker` is None where links are not encrypted: then only the header tells. `connection` is the

@@ -212,6 +212,6 @@ def test_a_disk_that_cannot_be_written_is_told_in_one_sentence(tmp_path):
         save(tmp_path / "checkpoints", small(20), keep=3)
     assert str(raised.value) == (
         f"the checkpoint of round 20 cannot be written to {tmp_path / 'checkpoints'}: "
-        "File exists; make room, then go on with --resume"
+        "Not a directory; make room, then go on with --resume"
     )
     assert raised.value.round == 20

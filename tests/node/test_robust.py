@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -17,7 +16,7 @@ def seen(lengths, clip=False, due=True):
     vectors = [torch.full((4,), size / 2, dtype=torch.float32) for size in lengths]
     scrutiny.begin({"theta": vectors[0]})
     for sender, vector in enumerate(vectors[1:], start=1):
-        scrutiny.see(3, sender, {"theta": vector.numpy()})
+        scrutiny.see(3, sender, {"theta": vector})
     scrutiny.judge(3)
     return scrutiny, vectors
 
@@ -47,9 +46,9 @@ def test_clipping_bounds_every_vector_and_keeps_the_bits_of_most(lengths):
 
 
 def test_two_states_have_one_hash_only_if_they_are_the_same():
-    state = {"theta": np.ones(3, np.float32), "gamma": np.zeros(3, np.float32)}
+    state = {"theta": torch.ones(3), "gamma": torch.zeros(3)}
     assert short_hash(state) == short_hash(dict(reversed(state.items())))
-    assert short_hash(state) != short_hash({**state, "gamma": np.full(3, 1e-40, np.float32)})
+    assert short_hash(state) != short_hash({**state, "gamma": torch.full((3,), 1e-40)})
 
 
 def test_hashes_are_kept_of_rounds_that_are_due_alone():
