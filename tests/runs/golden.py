@@ -108,13 +108,13 @@ def final_hash(settings: dict, folder: Path) -> str:
 
 
 def main() -> None:
-    """Prints the hashes of all runs as JSON."""
+    """Prints what is written down, with the hashes of all runs on this machine made anew."""
     with tempfile.TemporaryDirectory() as folder:
         hashes = {
             name: final_hash(settings, Path(folder) / str(k))
             for k, (name, settings) in enumerate(cases().items())
         }
-    json.dump({"machine": machine(), "hashes": hashes}, sys.stdout, indent=2)
+    json.dump({**json.loads(FILE.read_text()), machine(): hashes}, sys.stdout, indent=2)
     print()
 
 
