@@ -140,7 +140,8 @@ class Guard:
             self.connections.pop(descriptor, None)
 
     def _look(self) -> None:
-        waiting, answers = {}, {}
+        waiting: dict[int, int] = {}
+        answers: dict[int, int] = {}
         for descriptor, known in list(self.connections.items()):
             came = received(descriptor, known.inode)
             if came is None:
