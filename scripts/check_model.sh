@@ -81,11 +81,11 @@ mutants() {
 
 large() {
     passes "three nodes, under any name" "-DN=3 -DANY_NAME"
-    passes "three nodes, two crashes" "-DN=3 -DCRASHES=2"
+    passes "three nodes, two crashes" "-DN=3 -DT=1 -DCRASHES=2 -DLOSSES=0"
     passes "three nodes, needless repeats" "-DN=3 -DREPEATS=1"
     passes "four nodes, a crash, a return, a loss" "-DN=4"
-    passes "four nodes, two crashes" "-DN=4 -DT=1 -DCRASHES=2"
-    passes "four nodes, coordinator restarted" "-DN=4 -DT=1 -DRESTARTS=1"
+    passes "four nodes, two crashes" "-DN=4 -DT=1 -DCRASHES=2 -DRETURNS=0 -DLOSSES=0"
+    passes "four nodes, coordinator restarted" "-DN=4 -DT=1 -DRETURNS=0 -DLOSSES=0 -DRESTARTS=1"
 }
 
 case "${1:-all}" in

@@ -133,6 +133,12 @@ def bits(run: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+def ending(out: Path) -> dict[str, Any]:
+    """A run's summary; empty if it has none."""
+    path = out / "summary.json"
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
 def warm(out: Path) -> bool:
     """Whether all nodes have done and reported their first rounds."""
     files = list(out.glob("nodes/*/metrics.jsonl"))
@@ -159,6 +165,8 @@ def run_once(folder: Path, kind: str | None, amount: int, timeout: float) -> dic
             processes.append(subprocess.Popen(argv, stdout=NULL, stderr=NULL))
         while not warm(out) and processes[0].poll() is None:
             time.sleep(0.05)
+        if processes[0].poll() is not None:
+            raise SystemExit(f"the run ended before anybody disturbed it: {ending(out)}")
         before = [peak(process.pid) for process in processes]
         attacker = threading.Thread(
             target=lambda: sent.append(flood(kind, peers, amount, over)) if kind else None
@@ -176,7 +184,7 @@ def run_once(folder: Path, kind: str | None, amount: int, timeout: float) -> dic
         for process in processes:
             process.kill()
             process.wait()
-    ended = json.loads((out / "summary.json").read_text())
+    ended = ending(out)
     return {
         "status": ended["status"],
         "error": ended["error"],
@@ -193,7 +201,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kind", choices=[*FLOODS, "all"])
     parser.add_argument("--amount", type=int, default=1000, help="megabytes, roughly")
-    parser.add_argument("--timeout", type=float, default=60.0)
+    parser.add_argument("--timeout", type=float, default=240.0)
     given = parser.parse_args()
     kinds = list(FLOODS) if given.kind == "all" else [given.kind]
     undisturbed: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The model of view changes holds for three nodes, and each known mistake in it is found."""
+"""The model of view changes holds for up to four nodes, and each known mistake in it is found."""
 
 from __future__ import annotations
 
