@@ -199,11 +199,11 @@ def _read(file: BinaryIO, wanted: bool) -> Checkpoint:
     vectors = {}
     for name, dtype, size in about:
         array: np.ndarray = np.empty(size if wanted else 0, dtype)
-        room = memoryview(array.view(np.uint8))
+        room: np.ndarray = array.view(np.uint8)
         for first in range(0, size * dtype.itemsize, PIECE):
             piece = take(min(PIECE, size * dtype.itemsize - first))
             if wanted:
-                room[first : first + len(piece)] = piece
+                room[first : first + len(piece)] = np.frombuffer(piece, np.uint8)
         vectors[name] = torch.from_numpy(array)
     if file.read() != whole.digest():
         raise Damaged("it is not whole")

@@ -99,6 +99,21 @@ def test_a_large_networks_gradient_has_the_same_bits(monkeypatch):
     assert found[0][40:].any()
 
 
+def test_a_large_model_keeps_neither_its_start_nor_what_it_was_last_at(monkeypatch):
+    monkeypatch.setattr(flat, "LARGE", 0)
+    model = FlatModel(plain("cnn"), torch.float32, "cpu")
+    expected, theta = model.vector(), model.hand_over()
+    assert torch.equal(theta, expected)
+    assert model.hand_over() is None
+    with pytest.raises(ValueError, match="handed over"):
+        model.vector()
+    first, _ = model.gradient(theta, *batch(1))
+    kept = [parameter.untyped_storage().nbytes() for parameter in model.module.parameters()]
+    assert max(kept) == 4, "of one number that stands for all"
+    again, _ = model.gradient(expected, *batch(1))
+    assert torch.equal(first, again)
+
+
 def test_a_gradient_changes_neither_theta_nor_an_earlier_gradient():
     model = FlatModel(plain("cnn"), torch.float32, "cpu")
     theta = model.vector()

@@ -117,10 +117,20 @@ def test_the_network_gives_the_same_bits_as_no_network(local_run, irregular, tmp
 
 
 @pytest.mark.parametrize("part", [1, 7, 19, 20])
-@pytest.mark.parametrize("rule", ["lppa", "dsgd"])
-def test_vectors_that_travel_in_parts_give_the_same_bits(irregular, tmp_path, rule, part):
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"rule": "lppa"},
+        {"rule": "lppa", "noise_exchange": "tensor", "noise_every": 2, "momentum": 0.5},
+        {"rule": "lppa", "mixing": "combine-then-adapt", "local_steps": 1, "beta_own": 0.1},
+        {"rule": "dp"},
+        {"rule": "dsgd"},
+    ],
+    ids=lambda told: " ".join(map(str, told.values())),
+)
+def test_vectors_that_travel_in_parts_give_the_same_bits(irregular, tmp_path, told, part):
     settings = {"dataset": "quadratic", "topology": irregular, "rounds": 6, "seed": 2}
-    settings |= {"rule": rule, "beta": 0.025, "finish": 2, "local_steps": 2}
+    settings |= {"beta": 0.025, "finish": 2, "local_steps": 2, **told}
     whole = run_in_threads(settings, tmp_path / "whole")
     parts = run_in_threads(settings, tmp_path / "parts", part=part)
     for one, other in zip(whole, parts, strict=True):
