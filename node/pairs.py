@@ -131,13 +131,18 @@ class PairExpander:
         where = range(self.size) if where is None else where
         streams = [(sign, keystream(key, t, epoch, where.start)) for sign, key in terms]
         # No draw reaches 2^22 steps, so that this many of them cannot run over.
-        sums: np.ndarray = np.zeros(len(where), np.int32 if len(streams) < 512 else np.int64)
-        if self.table is None:
-            return sums
+        kind = np.int32 if len(streams) < 512 else np.int64
+        if self.table is None or not streams:
+            return np.zeros(len(where), kind)
+        sums: np.ndarray = np.empty(len(where), kind)
+        (begin, stream), *others = streams
         for first in range(0, len(where), self.chunk):
             part = sums[first : first + self.chunk]
-            for sign, stream in streams:
-                draws = self.work.draws(stream, self.table)[: len(part)]
+            self.work.draw(stream, self.table, part)
+            if begin < 0:
+                np.negative(part, out=part)
+            for sign, other in others:
+                draws = self.work.draw(other, self.table)[: len(part)]
                 if sign > 0:
                     part += draws
                 else:
@@ -156,11 +161,13 @@ class _Work:
         self.piece = torch.from_numpy(self.slope)
         self.real = np.empty(count, np.float32)
         self.bits = self.real.view(np.uint32)
-        self.draw = np.empty(count, np.int32)
-        self.found = torch.from_numpy(self.draw)
+        self.draws = np.empty(count, np.int32)
+        self.found = torch.from_numpy(self.draws)
 
-    def draws(self, stream: CipherContext, table: torch.Tensor) -> np.ndarray:
-        """The next draws of a stream; overwritten by the next call."""
+    def draw(
+        self, stream: CipherContext, table: torch.Tensor, to: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The next draws of a stream, `to` somewhere or to where the next call overwrites them."""
         stream.update_into(self.zeros, self.words)
         # As a float the word has its sign and its place on a logarithmic scale in its bits.
         np.copyto(self.real, self.signed, casting="unsafe")
@@ -168,11 +175,12 @@ class _Work:
         # PyTorch's gather takes 32-bit places as they are.
         torch.index_select(table, 0, self.piece, out=self.found)
         np.right_shift(self.bits, PIECE_BITS - PLACE_BITS, out=self.bits)
-        np.left_shift(self.draw, 32 - PLACE_BITS, out=self.slope)
+        np.left_shift(self.draws, 32 - PLACE_BITS, out=self.slope)
         np.right_shift(self.slope, 32 - PLACE_BITS, out=self.slope)
         np.multiply(self.slope, self.bits.view(np.int32), out=self.slope)
-        np.add(self.draw, self.slope, out=self.draw)
-        return np.right_shift(self.draw, PLACE_BITS, out=self.draw)
+        np.add(self.draws, self.slope, out=self.draws)
+        out = self.draws if to is None else to
+        return np.right_shift(self.draws[: len(out)], PLACE_BITS, out=out)
 
 
 @lru_cache(maxsize=4)

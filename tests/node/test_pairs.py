@@ -110,7 +110,7 @@ def said(words, distribution, beta):
     """The draws that these words become, in steps of the grid, and β in steps."""
     expander = PairExpander(distribution, beta, len(words))
     ratio = beta / expander.step
-    draws = expander.work.draws(Words(words), pieces(distribution, ratio))
+    draws = expander.work.draw(Words(words), pieces(distribution, ratio))
     return draws.astype(np.int64), ratio
 
 
