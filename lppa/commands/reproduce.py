@@ -20,10 +20,12 @@ from lppa.protocol.errors import WrongUse
 from lppa.protocol.files import write_atomically
 from lppa.reproduce import figures, paper, tables
 from lppa.reproduce.cells import Cell, Results, Store, read_results
+from lppa.reproduce.costs import cost
 from lppa.reproduce.experiments import EXPERIMENTS, Plan, all_cells
 from lppa.reproduce.pool import run_cells
-from lppa.reproduce.progress import choose_progress, cost, in_time
-from lppa.reproduce.sizes import FULL, QUICK, READINGS, TINY, Size, default_datasets
+from lppa.reproduce.progress import choose_progress, in_time
+from lppa.reproduce.readings import DEFAULT, READINGS
+from lppa.reproduce.sizes import FULL, QUICK, TINY, Size, default_datasets
 from lppa.running.rundir import PACKAGES
 from lppa.shell import is_quiet, show_errors, verbosity
 
@@ -46,15 +48,21 @@ Made = tables.Table | figures.Figure
 )
 @click.option("--quick", is_flag=True, help="All of it in minutes, on digits and a little MNIST.")
 @click.option("--tiny", is_flag=True, hidden=True)
-@click.option("--seeds", type=click.IntRange(1), help="Seeds 1 to K.  [default: 5; --quick: 2]")
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    help="Seeds 1 to K.  [default: 5 for table 1, else 3; --quick: 2 and 1]",
+)
 @click.option(
     "--datasets", help=f"Some of {', '.join(DATASETS)}, comma-separated.  [default: the paper's]"
 )
 @click.option(
     "--reading",
     type=click.Choice(list(READINGS)),
-    help="The paper's setting as we read it; with three changes that make it stable; with these "
-    "and one local update a round.  [default: paper; --quick: stable]",
+    default=DEFAULT,
+    show_default=True,
+    help="How the paper's setting is read. "
+    + " ".join(f"{name}: {reading.about}." for name, reading in READINGS.items()),
 )
 @out_option(
     "Where finished work, tables and figures go.",
@@ -72,7 +80,7 @@ def reproduce(
     tiny: bool,
     seeds: int | None,
     datasets: str | None,
-    reading: str | None,
+    reading: str,
     out: Path,
     show: bool,
     as_json: bool,
@@ -125,7 +133,7 @@ def reproduce(
         sys.exit(1)
 
 
-def make_plan(size: Size, reading: str | None, seeds: int | None, datasets: str | None) -> Plan:
+def make_plan(size: Size, reading: str, seeds: int | None, datasets: str | None) -> Plan:
     """What is asked for, checked."""
     chosen = default_datasets(size)
     if datasets is not None:
@@ -133,7 +141,7 @@ def make_plan(size: Size, reading: str | None, seeds: int | None, datasets: str 
         unknown = [name for name in chosen if name not in DATASETS]
         if unknown:
             raise WrongUse(f"--datasets: unknown {unknown[0]!r}; known: {', '.join(DATASETS)}")
-    return Plan(size, reading or size.reading, tuple(range(1, (seeds or size.seeds) + 1)), chosen)
+    return Plan(size, reading, seeds, chosen)
 
 
 def make(name: str, plan: Plan, results: Results) -> Made:
@@ -144,7 +152,7 @@ def make(name: str, plan: Plan, results: Results) -> Made:
 
 def suffix_of(plan: Plan) -> str:
     """Results of another reading or size stand beside the others, under names of their own."""
-    reading = "" if plan.reading == "paper" else f"-{plan.reading}"
+    reading = "" if plan.reading == DEFAULT else f"-{plan.reading}"
     return reading + ("" if plan.size.name == "full" else f"-{plan.size.name}")
 
 
@@ -169,7 +177,7 @@ def about_record(plan: Plan, names: list[str], cells: int) -> dict[str, Any]:
         "names": names,
         "size": plan.size.name,
         "reading": plan.reading,
-        "seeds": list(plan.seeds),
+        "seeds": {name: len(plan.seeds_of(name)) for name in names},
         "datasets": list(plan.datasets),
         "cells": cells,
         "python": platform.python_version(),

@@ -84,7 +84,7 @@ def accuracy_table(plan: Plan, results: Results, name: str) -> Table:
         plan.training(dataset, variant, seed, split)
         for dataset, split in keys
         for variant in variants_of(name)
-        for seed in plan.seeds
+        for seed in plan.seeds_of(name)
     ]
     notes += row_notes(results, cells) + paper.doubts(name)
     return Table(name, TITLES[name], ACCURACY_COLUMNS, rows, notes, count_missing(results, cells))
@@ -94,8 +94,8 @@ def _accuracy_row(
     plan: Plan, results: Results, name: str, row: paper.Row, variant: Variant
 ) -> tuple[dict[str, Any], list[str]]:
     dataset, split = row
-    cells = [plan.training(dataset, variant, seed, split) for seed in plan.seeds]
-    plain = [plan.training(dataset, DSGT, seed, split) for seed in plan.seeds]
+    cells = [plan.training(dataset, variant, seed, split) for seed in plan.seeds_of(name)]
+    plain = [plan.training(dataset, DSGT, seed, split) for seed in plan.seeds_of(name)]
     found = accuracy(results, cells)
     theirs = _theirs(name, row, variant)
     base = _theirs(name, row, DSGT)
@@ -154,7 +154,7 @@ def privacy_table(plan: Plan, results: Results) -> Table:
     rows, cells = [], []
     for dataset in plan.datasets:
         for variant, attack in ATTACKS:
-            own = [plan.attacked(dataset, variant, seed) for seed in plan.attack_seeds]
+            own = [plan.attacked(dataset, variant, seed) for seed in plan.seeds_of("table2")]
             cells += own
             rows.append(_privacy_row(results, dataset, variant, attack, own))
     notes = [
