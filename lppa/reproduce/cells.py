@@ -26,6 +26,7 @@ FORMAT = 3
 # What cells leave out: no cell has it, or the rule has no use for it.
 SAME: dict[str, Any] = {
     "reveal_batches": False,
+    "init_weights": "default",
     "beta": 0.025,
     "noise": "laplace",
     "noise_every": 0,
