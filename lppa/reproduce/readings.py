@@ -40,14 +40,15 @@ class Data:
     """Settings that a run on this data has besides."""
 
 
-# Pixels in [0, 1], but for CIFAR-10 and for digits, which is not the paper's; the tables are
-# standardised whatever is asked for.
+# Pixels in [0, 1], but for CIFAR-10 and for digits, which is not the paper's; Adult and Covtype are
+# standardised whatever is asked for. Rows of rcv1 as they are, of length 1, have not been learned
+# after 600 updates; with values of a mean square of 1 they are.
 DATA: dict[str, Data] = {
     "mnist": Data("mnist", "cnn-6-16"),
     "fmnist": Data("fmnist", "cnn-6-16"),
     "cifar10": Data("cifar10", "cnn-6-16", normalize=True),
     "adult": Data("adult", "mlp:128"),
-    "rcv1": Data("rcv1", "mlp:128"),
+    "rcv1": Data("rcv1", "mlp:128", normalize=True),
     "covtype": Data("covtype:1", "mlp:128"),
     "digits": Data("digits", "cnn-6-16", normalize=True),
 }
