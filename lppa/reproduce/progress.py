@@ -22,8 +22,12 @@ class Progress:
     def __init__(self, cells: Sequence[Cell], finished: int) -> None:
         self.cells, self.finished = len(cells), finished
         self.total = sum(map(cost, cells))
-        self.count, self.weight = 0, 0.0
+        self.count, self.weight, self.jobs = 0, 0.0, 1
         self.began = time.monotonic()
+
+    def beside(self, jobs: int) -> None:
+        """So many cells are run side by side."""
+        self.jobs = jobs
 
     def __enter__(self) -> Progress:
         return self
@@ -50,9 +54,11 @@ class Progress:
         self.weight += cost(cell)
 
     def left(self) -> float:
-        """Seconds that the rest will take, if it goes on as it did."""
-        took = time.monotonic() - self.began
-        return took * (self.total - self.weight) / max(self.weight, 1e-9)
+        """Seconds that the rest will take if it goes on as it did; at first, as expected."""
+        rest = self.total - self.weight
+        if not self.weight:
+            return rest / self.jobs
+        return (time.monotonic() - self.began) * rest / self.weight
 
 
 class Lines(Progress):
@@ -60,7 +66,7 @@ class Lines(Progress):
 
     def __enter__(self) -> Progress:
         there = f", {self.finished} are there already" if self.finished else ""
-        self.say(f"{self.cells} cells to run{there}")
+        self.say(f"{self.cells} cells to run{there}; very roughly {in_time(self.left())}")
         return self
 
     def done(self, cell: Cell, result: CellResult) -> None:
