@@ -59,7 +59,11 @@ ATTACKERS: dict[Variant, tuple[str, ...]] = {
     LPPA: (NAIVE, DIFFERENCE, PRIOR, POOLED),
     LPPA_EVERY_ROUND: (NAIVE, DIFFERENCE),
 }
-ATTACKS = tuple((variant, who) for variant, some in ATTACKERS.items() for who in some)
+# What is shown as pictures.
+PICTURES = (
+    *((DSGT, NAIVE), (DP, NAIVE), (LPPA, NAIVE), (LPPA, DIFFERENCE), (LPPA, PRIOR)),
+    *((LPPA, POOLED), (LPPA_EVERY_ROUND, DIFFERENCE)),
+)
 CURVE_ATTACKS = ((DSGT, NAIVE), (DP, NAIVE), (LPPA, NAIVE), (LPPA, DIFFERENCE))
 
 
@@ -72,6 +76,8 @@ class Plan:
     seeds: int | None
     """None: as many as the size has for each experiment."""
     datasets: tuple[str, ...]
+    deviation: str = "sample"
+    """What ± is in tables: that of a sample, or of the population."""
 
     def seeds_of(self, name: str) -> tuple[int, ...]:
         """The seeds of an experiment: table 1 may have more than the others."""

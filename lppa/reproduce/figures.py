@@ -11,18 +11,18 @@ from typing import Any
 
 from lppa.reproduce.cells import Cell, Results
 from lppa.reproduce.experiments import (
-    ATTACKS,
     COLUMNS,
     CURVE_ATTACKS,
-    DIFFERENCE,
     DSGT,
     EXPERIMENTS,
     NAIVE,
     NOISY,
+    PICTURES,
     RULES,
     Plan,
     Variant,
 )
+from lppa.reproduce.privacy import WHO
 from lppa.reproduce.summaries import (
     NOTHING,
     Spread,
@@ -31,7 +31,7 @@ from lppa.reproduce.summaries import (
     curve,
     spread,
 )
-from lppa.reproduce.tables import count_missing, row_notes
+from lppa.reproduce.table import count_missing, row_notes
 
 Point = tuple[float, Spread]
 
@@ -62,6 +62,8 @@ class Panel:
     log_x: bool = False
     log_y: bool = False
     middle: str = "mean"
+    ticks: tuple[str, ...] = ()
+    """Names in the place of numbers 0, 1, … on the horizontal axis: points are not joined then."""
 
 
 @dataclass(frozen=True)
@@ -118,11 +120,10 @@ def attack_curve_figure(plan: Plan, results: Results) -> Figure:
 def image_figure(plan: Plan, results: Results) -> Figure:
     """Fig. 4: what the attack reconstructs."""
     pictures = []
-    for variant, attack in ATTACKS:
+    for variant, attack in PICTURES:
         cell = plan.attacked(plan.shown, variant, 1)
         found = results.get(cell.key, NOTHING).pictures
-        file = next((file for name, file in found.items() if name.startswith(f"{attack}/")), None)
-        pictures.append((_attack_title(variant, attack), file))
+        pictures.append((_attack_title(variant, attack), found.get(plan.full_name(attack))))
     made = _figure("fig-dlg-images", "What the DLG attack reconstructs", plan, results, [])
     return Figure(made.name, made.title, [], pictures, made.notes, made.missing)
 
@@ -281,7 +282,7 @@ def _diverged(results: Results, cells: Sequence[Cell]) -> list[str]:
 
 
 def _attack_title(variant: Variant, attack: str) -> str:
-    return f"{variant.title}, subtracted" if attack == DIFFERENCE else variant.title
+    return variant.title if attack == NAIVE else f"{variant.title}; {WHO[attack]}"
 
 
 def _guess(results: Results, cells: Sequence[Cell], figure: str, at: int) -> Spread | None:

@@ -99,7 +99,7 @@ TINY = Size(
     restarts=1,
     inversion="svd",
     curve_rounds=(0, 1),
-    shorter=25,
+    shorter=200,
     changes={"batch": 32},
     other_copies=(200, 100),
 )
