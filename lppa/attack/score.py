@@ -40,7 +40,8 @@ def score(
 
     Errors are in parts of the box, so that 1 is the whole range of a pixel; PSNR and SSIM are of
     the clamped images, as a person would see them. `mse_raw` is not clamped: it says how far a
-    search ran away. PSNR and SSIM are means over the batch. For tables the cosine similarity is
+    search ran away. `distance` is ‖x̂ − x‖₂ of what networks are given, not clamped either, and the
+    mean over the batch. PSNR and SSIM are means over the batch. For tables the cosine similarity is
     what counts, and there is no PSNR or SSIM. Without images only the labels are scored, as counts.
     """
     figures: dict[str, float] = {}
@@ -54,6 +55,7 @@ def score(
         errors = (seen - true).square().flatten(1).mean(1)
         flat, flat_truth = images[order].flatten(1).double(), truth.flatten(1).double()
         figures["mse_raw"] = float((raw - true).square().mean())
+        figures["distance"] = float((flat - flat_truth).norm(dim=1).mean())
         figures["mse_clamped"] = float(errors.mean())
         if len(victim.shape) == 3:
             figures["psnr"] = float(torch.stack([psnr(error) for error in errors]).mean())

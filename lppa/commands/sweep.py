@@ -14,7 +14,7 @@ from lppa.protocol.errors import WrongUse
 from lppa.protocol.files import write_atomically
 from lppa.report.csv_text import to_csv
 from lppa.reproduce.cells import Store
-from lppa.reproduce.pool import Room, run_cells
+from lppa.reproduce.pool import run_cells
 from lppa.reproduce.progress import choose_progress
 from lppa.running.display import print_whole
 from lppa.shell import is_quiet, show_errors, verbosity
@@ -36,7 +36,7 @@ LEFT = ("grade",)
 @click.option(
     "--jobs",
     type=click.IntRange(1),
-    help="Runs at once, each with all its clients.  [default: one for every two cores]",
+    help="Runs at once, each with all its clients.  [default: one for each core]",
 )
 @json_option("Print the table as JSON.")
 @verbosity
@@ -71,8 +71,7 @@ def sweep(grid: Path, out: Path | None, jobs: int | None, as_json: bool) -> None
         missing = [cell for cell in cells if cell.key not in store.results]
         if missing:
             progress = choose_progress(missing, len(cells) - len(missing), is_quiet())
-            room = None if jobs is None else Room(cells=jobs, runs=jobs)
-            failed = run_cells(missing, store, out, progress, room)
+            failed = run_cells(missing, store, out, progress, jobs)
         rows = make_rows(wanted, store.results)
         written = write(wanted, rows, grid.stem, out)
         lacking = [cell.key for cell in cells if cell.key not in store.results]

@@ -20,14 +20,13 @@ from lppa.protocol.errors import WrongUse
 from lppa.reproduce.results import CellResult
 from lppa.reproduce.sizes import Rows
 
-# Counts up when the same cell would come out differently, as after a change of the algorithm. The
-# last: with several local steps a round, their mean gradient is what clients exchange.
-FORMAT = 2
-ONE_STEP = 1  # the format of cells with one step a round: nothing has changed for these
+# Counts up when the same cell would come out differently, as after a change of the algorithm.
+FORMAT = 3
 
 # What cells leave out: no cell has it, or the rule has no use for it.
 SAME: dict[str, Any] = {
     "reveal_batches": False,
+    "init_weights": "default",
     "beta": 0.025,
     "noise": "laplace",
     "noise_every": 0,
@@ -42,8 +41,9 @@ Results = Mapping[str, CellResult]
 
 @dataclass(frozen=True)
 class Attack:
-    """What attackers, each alone, do with the logs of a run; several attacks may use the same.
+    """What attackers do with the logs of a run; several attacks may use the same.
 
+    Each of `attackers` works alone; those who pool what they know stand in the name of the attack.
     `victims` None: all that are heard.
     """
 
@@ -95,9 +95,8 @@ class Cell:
     @property
     def key(self) -> str:
         """A name for people, and a hash of everything."""
-        version = ONE_STEP if self.settings["local_steps"] == 1 else FORMAT
         spec = {name: value for name, value in self.spec().items() if name != "label"}
-        text = json.dumps([version, spec], sort_keys=True, separators=(",", ":"))
+        text = json.dumps([FORMAT, spec], sort_keys=True, separators=(",", ":"))
         return f"{self.stem}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
     @property
@@ -109,12 +108,12 @@ class Cell:
     def stem(self) -> str:
         """Data, split, rule and seed in a few words, as the name of a file; not unique."""
         told = self.settings
-        words = [Path(self.dataset).stem, told["partition"].replace(":", ""), told["rule"]]
+        words = [Path(self.dataset).stem, told["partition"], told["rule"]]
         if told.get("noise_every"):
             words.append("every" if told["noise_every"] == 1 else f"every{told['noise_every']}")
         if self.attack is not None:
             words.append("attacked")
-        return "-".join([*words, f"seed{told['seed']}"])
+        return "-".join([*words, f"seed{told['seed']}"]).replace(":", "")
 
 
 def from_spec(spec: Mapping[str, Any]) -> Cell:

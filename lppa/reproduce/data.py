@@ -32,7 +32,7 @@ def dataset_path(folder: Path, dataset: str, rows: Rows) -> str:
     """What `--dataset` is told: a name, or the file of a small copy, made if it is not there."""
     if rows is None:
         return dataset
-    path = hidden_folder(folder).resolve() / f"{dataset}-{rows[0]}-{rows[1]}.npz"
+    path = hidden_folder(folder).resolve() / f"{dataset.replace(':', '')}-{rows[0]}-{rows[1]}.npz"
     if not path.exists():
         write_atomically(path, small_copy(load(dataset), rows))
     return str(path)

@@ -13,13 +13,19 @@ INK, FAINT = "#222222", "#777777"
 # Apart for colour-blind eyes, too, and in every figure the same.
 COLOURS = {
     "DSGT": "#222222",
-    "DP": "#d55e00",
-    "LPPA": "#0072b2",
+    "DP, at the start": "#d55e00",
     "DP, every round": "#e69f00",
-    "DP, subtracted": "#cc79a7",
-    "LPPA, subtracted": "#009e73",
+    "LPPA": "#0072b2",
+    "LPPA, every round": "#56b4e9",
+    "LPPA; subtracting": "#009e73",
 }
-MARKS = {"DSGT": "s", "DP": "^", "LPPA": "o", "DP, every round": "v"}
+MARKS = {
+    "DSGT": "s",
+    "DP, at the start": "^",
+    "DP, every round": "v",
+    "LPPA": "o",
+    "LPPA, every round": "P",
+}
 SMALLEST = 1e-12  # what a logarithmic axis shows in place of zero
 STYLES = {"DSGT": "-", "mean of public data": ":"}
 
@@ -51,7 +57,8 @@ def _new(width: float, height: float) -> Any:
 
 
 def _panels(figure: Figure) -> Any:
-    drawing = _new(5.0 * len(figure.panels) + 0.6, 4.3)
+    wide = 8.0 if any(panel.ticks for panel in figure.panels) else 5.0
+    drawing = _new(wide * len(figure.panels) + 0.6, 4.3)
     drawing.suptitle(_title(figure), color=INK, fontsize=12)
     axes = drawing.subplots(1, len(figure.panels), squeeze=False)[0]
     for axis, panel in zip(axes, figure.panels, strict=True):
@@ -69,13 +76,15 @@ def _title(figure: Figure) -> str:
 
 def _panel(axis: Any, panel: Panel) -> None:
     for line in panel.levels:
-        _level(axis, panel, line)
+        (_hollow if panel.ticks else _level)(axis, panel, line)
     for line in panel.curves:
-        _curve(axis, panel, line)
+        (_points if panel.ticks else _curve)(axis, panel, line)
     axis.set_title(panel.title, fontsize=10, color=INK)
     axis.set_xlabel(panel.x)
     axis.set_ylabel(panel.y)
-    if panel.log_x:
+    if panel.ticks:
+        axis.set_xticks(range(len(panel.ticks)), panel.ticks)
+    elif panel.log_x:
         _log_ticks(axis, panel)
     else:
         axis.xaxis.get_major_locator().set_params(integer=True)
@@ -115,6 +124,24 @@ def _curve(axis: Any, panel: Panel, line: Curve) -> None:
     if panel.middle == "mean" and any(s.count > 1 for _, s in line.points):
         low, high = ([getattr(s, end) for _, s in line.points] for end in ("least", "most"))
         axis.fill_between(xs, low, high, color=colour, alpha=0.15, lw=0)
+
+
+def _points(axis: Any, panel: Panel, line: Curve) -> None:
+    """Each for itself, from the least seed to the best."""
+    if not line.points:
+        return
+    colour, mark = COLOURS.get(line.name, FAINT), MARKS.get(line.name, "D")
+    xs, ys = [x for x, _ in line.points], _heights(panel, line)
+    axis.plot(xs, ys, mark, color=colour, label=line.name, ms=5.5)
+    low, high = ([getattr(s, end) for _, s in line.points] for end in ("least", "most"))
+    axis.vlines(xs, low, high, color=colour, lw=1.2)
+
+
+def _hollow(axis: Any, panel: Panel, line: Curve) -> None:
+    """What stands beside ours: without a legend of its own."""
+    name = line.name.removesuffix(" (paper)")
+    xs, ys = [x + 0.07 for x, _ in line.points], _heights(panel, line)
+    axis.plot(xs, ys, MARKS.get(name, "D"), mfc="none", mec=COLOURS.get(name, FAINT), ms=5.5)
 
 
 def _heights(panel: Panel, line: Curve) -> list[float]:

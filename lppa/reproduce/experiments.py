@@ -7,15 +7,16 @@ results become a table or a picture is in `tables` and `figures`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lppa.reproduce import paper
 from lppa.reproduce.cells import Attack, Cell
-from lppa.reproduce.sizes import ATTACKER, CLIENTS, READINGS, Size
+from lppa.reproduce.costs import cost
+from lppa.reproduce.readings import ATTACKED, ATTACKED_TABLES, DATA, READINGS
+from lppa.reproduce.sizes import ATTACKER, CLIENTS, Size
 
 BETA = 0.025
-NAIVE, DIFFERENCE = "naive", "difference"  # what the attacker looks at
 FIXED = {
     "topology": "full",
     "lr_decay": 0.0,
@@ -24,11 +25,12 @@ FIXED = {
     "dtype": "float32",
 }
 NOISE_SETTINGS = ("beta", "noise", "noise_every", "noise_exchange")
+COSTLY = "rcv1"  # 6 million weights, and only a sample at hand: after everything else
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A rule as it stands in a table; `noise_every` 1 is beyond the paper's theorem."""
+    """A rule as it stands in a table: with noise at the start, as in the paper, or every round."""
 
     title: str
     rule: str
@@ -36,31 +38,51 @@ class Variant:
 
 
 DSGT = Variant("DSGT", "dsgt")
-DP = Variant("DP", "dp")
-LPPA = Variant("LPPA", "lppa")
+DP = Variant("DP, at the start", "dp")
 DP_EVERY_ROUND = Variant("DP, every round", "dp", noise_every=1)
+LPPA = Variant("LPPA", "lppa")
+LPPA_EVERY_ROUND = Variant("LPPA, every round", "lppa", noise_every=1)
 RULES = (DSGT, DP, LPPA)
+COLUMNS = (DSGT, DP, DP_EVERY_ROUND, LPPA)
 NOISY = (DP, LPPA)
 
-# Table 2: the paper's attacker on every rule; then one that subtracts what it knows (not in the
-# paper), on the rules whose noise is meant to protect. Both look at the same log.
-ATTACKS = ((DSGT, NAIVE), (DP, NAIVE), (LPPA, NAIVE), (DP, DIFFERENCE), (LPPA, DIFFERENCE))
+# Who attacks: the paper's; one that subtracts what it knows; one that takes its own noise out and
+# knows what such data looks like; and two of these who pool what they know. All look at the same
+# logs. The last three are not in the paper, and are tried on the rules whose noise is to protect.
+NAIVE, DIFFERENCE = "naive", "difference"
+PRIOR = "neighbour/likelihood"
+POOL = (ATTACKER - 1, ATTACKER)
+POOLED = f"collude:{','.join(map(str, POOL))}/{PRIOR}"
+ATTACKERS: dict[Variant, tuple[str, ...]] = {
+    DSGT: (NAIVE,),
+    DP: (NAIVE, DIFFERENCE, PRIOR),
+    LPPA: (NAIVE, DIFFERENCE, PRIOR, POOLED),
+    LPPA_EVERY_ROUND: (NAIVE, DIFFERENCE),
+}
+# What is shown as pictures.
+PICTURES = (
+    *((DSGT, NAIVE), (DP, NAIVE), (LPPA, NAIVE), (LPPA, DIFFERENCE), (LPPA, PRIOR)),
+    *((LPPA, POOLED), (LPPA_EVERY_ROUND, DIFFERENCE)),
+)
 CURVE_ATTACKS = ((DSGT, NAIVE), (DP, NAIVE), (LPPA, NAIVE), (LPPA, DIFFERENCE))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked for: how large, in which reading, over which seeds and data sets."""
+    """What is asked for: how large, in which reading, over how many seeds, on which data sets."""
 
     size: Size
     reading: str
-    seeds: tuple[int, ...]
+    seeds: int | None
+    """None: as many as the size has for each experiment."""
     datasets: tuple[str, ...]
+    deviation: str = "sample"
+    """What ± is in tables: that of a sample, or of the population."""
 
-    @property
-    def attack_seeds(self) -> tuple[int, ...]:
-        """Attacks take more time than they vary."""
-        return self.seeds[: self.size.attack_seeds]
+    def seeds_of(self, name: str) -> tuple[int, ...]:
+        """The seeds of an experiment: table 1 may have more than the others."""
+        usual = self.size.first_seeds if name == "table1" else self.size.seeds
+        return tuple(range(1, (self.seeds or usual) + 1))
 
     @property
     def shown(self) -> str:
@@ -77,18 +99,26 @@ class Plan:
         **changes: Any,
     ) -> Cell:
         """A training run."""
-        image = dataset not in paper.TABLES
+        reading = READINGS[self.reading]
+        data = reading.data[dataset]
         told: dict[str, Any] = {
-            "model": "cnn" if image else "mlp",
+            **reading.settings,
+            "model": data.model,
+            "normalize": data.normalize,
             "partition": partition,
-            "rounds": self.size.rounds,
-            "batch": self.size.batch,
-            "eval_every": self.size.eval_every,
-            "eval_samples": self.size.image_tests if image else 0,
+            "eval_samples": 0,
+            **data.more,
         }
-        if dataset in dict(self.size.steps):
-            told["lr"] = dict(self.size.steps)[dataset]
-        return self._cell(dataset, nodes, {**told, **changes}, variant, seed)
+        for name in ("rounds", "eval_every"):
+            told[name] = max(1, told[name] // self.size.shorter)
+        told |= {**self.size.changes, **changes}
+        return self._cell(dataset, data.dataset, nodes, told, variant, seed)
+
+    def local(self, variant: Variant, seed: int, steps: int) -> Cell:
+        """A training run with so many local updates a round."""
+        rounds = self.size.local_rounds
+        often = {"rounds": rounds, "eval_every": max(1, rounds // 10)}
+        return self.training(self.shown, variant, seed, local_steps=steps, **often)
 
     def attacked(
         self,
@@ -98,55 +128,58 @@ class Plan:
         rounds: tuple[int, ...] = (0,),
         beta: float = BETA,
     ) -> Cell:
-        """A short run with one sample in each gradient, recorded by a neighbour, and its attacks.
-
-        The paper does not say what its attacker saw. One sample, one step a round and the network
-        that the attack is known for give it its best chance.
-        """
-        image = dataset not in paper.TABLES
+        """A short run with one sample in each gradient, recorded by neighbours, and its attacks."""
+        image, last = dataset not in paper.TABLES, max(rounds) + 2
         told = {
-            "model": "lenet" if image and self.size.inversion == "dlg" else "mlp",
+            **ATTACKED,
+            "model": "lenet"
+            if image and self.size.inversion == "dlg"
+            else ATTACKED_TABLES.get(dataset, "mlp"),
             "partition": "iid",
-            "rounds": max(rounds) + 2,  # an attacker that subtracts needs the next message too
-            "batch": 1,
-            "local_steps": 1,
-            "eval_every": max(rounds) + 2,
-            "eval_samples": 100,
-            "reveal_batches": True,
+            "rounds": last,  # an attacker that subtracts needs the next message too
+            "eval_every": last,
             "beta": beta,
         }
-        # The other one where a table or a figure shows it, and not at every β and in every round.
-        shows = beta == BETA and (variant is LPPA or (variant is DP and rounds == (0,)))
-        looked_at = (NAIVE, DIFFERENCE) if shows else (NAIVE,)
         # The sparse rows of rcv1 have 47,236 columns: a search over them is a matter of minutes.
-        large = dataset == "rcv1"
+        large = dataset == COSTLY
         victims, restarts = self.size.victims, self.size.restarts
         how = Attack(
-            tuple(f"{what}/{self.size.inversion}" for what in looked_at),
+            tuple(self.full_name(who) for who in self._attackers(variant, rounds, beta)),
             (ATTACKER,),
             victims[:1] if large else victims,
             rounds,
             1 if large else restarts,
         )
-        return self._cell(dataset, CLIENTS, told, variant, seed, how)
+        return self._cell(dataset, DATA[dataset].dataset, CLIENTS, told, variant, seed, how)
+
+    def full_name(self, attacker: str) -> str:
+        """What an attacker does, as `lppa attack` is told."""
+        return attacker if "/" in attacker else f"{attacker}/{self.size.inversion}"
+
+    def _attackers(self, variant: Variant, rounds: tuple[int, ...], beta: float) -> tuple[str, ...]:
+        """Those that a table or a figure shows, and not at every β and in every round."""
+        if beta != BETA:
+            return (NAIVE,)
+        if rounds == (0,):
+            return ATTACKERS[variant]
+        return tuple(who for other, who in CURVE_ATTACKS if other is variant)
 
     def _cell(
         self,
         dataset: str,
+        spelled: str,
         nodes: int,
         told: dict[str, Any],
         variant: Variant,
         seed: int,
         attack: Attack | None = None,
     ) -> Cell:
-        # Attacks are on the paper's setting in every reading: they are not about stability.
-        reading = self.reading if attack is None else "paper"
-        settings = {**READINGS[reading], **FIXED, **told}
+        settings = {**FIXED, **told}
         settings |= {"rule": variant.rule, "noise_every": variant.noise_every, "seed": seed}
         if variant is DSGT:
             # What has no influence is no part of the key: one DSGT run serves every β.
             settings = {k: v for k, v in settings.items() if k not in NOISE_SETTINGS}
-        return Cell(dataset, self.size.rows(dataset), nodes, settings, attack)
+        return Cell(spelled, self.size.rows(dataset), nodes, settings, attack)
 
 
 def rows_of(name: str, datasets: Sequence[str]) -> list[paper.Row]:
@@ -160,14 +193,14 @@ def rows_of(name: str, datasets: Sequence[str]) -> list[paper.Row]:
 
 
 def variants_of(name: str) -> tuple[Variant, ...]:
-    """The rules of an accuracy table; the first table has one row beyond the paper's."""
-    return (*RULES, DP_EVERY_ROUND) if name == "table1" else RULES
+    """The rules of an accuracy table; the first has one more, for what the paper says of it."""
+    return (*COLUMNS, LPPA_EVERY_ROUND) if name == "table1" else COLUMNS
 
 
 def accuracy_cells(plan: Plan, name: str) -> list[Cell]:
     return [
         plan.training(dataset, variant, seed, split)
-        for seed in plan.seeds
+        for seed in plan.seeds_of(name)
         for dataset, split in rows_of(name, plan.datasets)
         for variant in variants_of(name)
     ]
@@ -176,44 +209,50 @@ def accuracy_cells(plan: Plan, name: str) -> list[Cell]:
 def privacy_cells(plan: Plan) -> list[Cell]:
     return [
         plan.attacked(dataset, variant, seed)
-        for seed in plan.attack_seeds
+        for seed in plan.seeds_of("table2")
+        for dataset in plan.datasets
+        for variant in ATTACKERS
+    ]
+
+
+def reading_cells(plan: Plan) -> list[Cell]:
+    return [
+        replace(plan, reading=reading).training(dataset, variant, seed)
+        for seed in plan.seeds_of("readings")
+        for reading in READINGS
         for dataset in plan.datasets
         for variant in RULES
     ]
 
 
 def image_cells(plan: Plan) -> list[Cell]:
-    return [plan.attacked(plan.shown, variant, plan.seeds[0]) for variant in RULES]
+    return [plan.attacked(plan.shown, variant, 1) for variant in ATTACKERS]
 
 
 def training_cells(plan: Plan) -> list[Cell]:
-    variants = (*RULES, DP_EVERY_ROUND)
-    return [plan.training(plan.shown, v, seed) for seed in plan.seeds for v in variants]
+    seeds = plan.seeds_of("fig-training")
+    return [plan.training(plan.shown, v, seed) for seed in seeds for v in COLUMNS]
 
 
 def attack_curve_cells(plan: Plan) -> list[Cell]:
     # One seed: a curve is as many attacks as it has points.
-    rounds, seeds = plan.size.curve_rounds, plan.attack_seeds[:1]
-    return [plan.attacked(plan.shown, v, seed, rounds) for seed in seeds for v in RULES]
+    return [plan.attacked(plan.shown, v, 1, plan.size.curve_rounds) for v in RULES]
 
 
 def noise_cells(plan: Plan) -> list[Cell]:
     cells = []
-    for seed in plan.seeds:
-        cells.append(plan.training(plan.shown, DSGT, seed))
-        for beta in plan.size.betas:
-            cells += [plan.training(plan.shown, v, seed, beta=beta) for v in NOISY]
-    for seed in plan.attack_seeds:
-        cells.append(plan.attacked(plan.shown, DSGT, seed))
-        for beta in plan.size.betas:
-            cells += [plan.attacked(plan.shown, v, seed, beta=beta) for v in NOISY]
+    for seed in plan.seeds_of("fig-noise"):
+        for make in (plan.training, plan.attacked):
+            cells.append(make(plan.shown, DSGT, seed))
+            for beta in plan.size.betas:
+                cells += [make(plan.shown, v, seed, beta=beta) for v in NOISY]
     return cells
 
 
 def local_epoch_cells(plan: Plan) -> list[Cell]:
     return [
-        plan.training(plan.shown, variant, seed, local_steps=steps)
-        for seed in plan.seeds
+        plan.local(variant, seed, steps)
+        for seed in plan.seeds_of("fig-local-epoch")
         for steps in plan.size.local_steps
         for variant in RULES
     ]
@@ -222,34 +261,37 @@ def local_epoch_cells(plan: Plan) -> list[Cell]:
 def client_cells(plan: Plan) -> list[Cell]:
     return [
         plan.training(plan.shown, variant, seed, nodes=nodes)
-        for seed in plan.seeds
+        for seed in plan.seeds_of("fig-clients")
         for nodes in plan.size.clients
         for variant in RULES
     ]
 
 
+# In the order in which they are run.
 EXPERIMENTS: dict[str, Callable[[Plan], list[Cell]]] = {
     "table1": lambda plan: accuracy_cells(plan, "table1"),
     "table2": privacy_cells,
+    "fig-training": training_cells,
+    "fig-dlg-images": image_cells,
+    "readings": reading_cells,
     "table3": lambda plan: accuracy_cells(plan, "table3"),
     "table4": lambda plan: accuracy_cells(plan, "table4"),
-    "fig-training": training_cells,
-    "fig-dlg-curve": attack_curve_cells,
-    "fig-dlg-images": image_cells,
     "fig-noise": noise_cells,
-    "fig-local-epoch": local_epoch_cells,
+    "fig-dlg-curve": attack_curve_cells,
     "fig-clients": client_cells,
+    "fig-local-epoch": local_epoch_cells,
 }
 
 
 def all_cells(plan: Plan, names: Sequence[str]) -> list[Cell]:
     """The cells of some experiments, each once, in the order that they should be run in.
 
-    A seed is finished before the next is begun, so that what is there when somebody stops is of
-    use; what goes beyond the paper comes last.
+    An experiment is finished before the next is begun, in it a seed before the next, and in that
+    the cheap ones come first, so that what is there when somebody stops is of use.
     """
-    cells = {cell.key: cell for name in names for cell in EXPERIMENTS[name](plan)}
-    return sorted(
-        cells.values(),
-        key=lambda cell: (cell.settings.get("noise_every", 0), cell.settings["seed"]),
-    )
+    cells: dict[str, tuple[tuple[Any, ...], Cell]] = {}
+    for rank, name in enumerate(EXPERIMENTS):
+        for cell in EXPERIMENTS[name](plan) if name in names else ():
+            order = (cell.dataset == COSTLY, rank, cell.settings["seed"], cost(cell))
+            cells.setdefault(cell.key, (order, cell))
+    return [cell for _, cell in sorted(cells.values(), key=lambda entry: entry[0])]

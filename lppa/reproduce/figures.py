@@ -11,18 +11,18 @@ from typing import Any
 
 from lppa.reproduce.cells import Cell, Results
 from lppa.reproduce.experiments import (
-    ATTACKS,
+    COLUMNS,
     CURVE_ATTACKS,
-    DIFFERENCE,
-    DP_EVERY_ROUND,
     DSGT,
     EXPERIMENTS,
     NAIVE,
     NOISY,
+    PICTURES,
     RULES,
     Plan,
     Variant,
 )
+from lppa.reproduce.privacy import WHO
 from lppa.reproduce.summaries import (
     NOTHING,
     Spread,
@@ -31,7 +31,7 @@ from lppa.reproduce.summaries import (
     curve,
     spread,
 )
-from lppa.reproduce.tables import count_missing, row_notes
+from lppa.reproduce.table import count_missing, row_notes
 
 Point = tuple[float, Spread]
 
@@ -62,6 +62,8 @@ class Panel:
     log_x: bool = False
     log_y: bool = False
     middle: str = "mean"
+    ticks: tuple[str, ...] = ()
+    """Names in the place of numbers 0, 1, … on the horizontal axis: points are not joined then."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,9 @@ class Figure:
 def training_figure(plan: Plan, results: Results) -> Figure:
     """Fig. 3a: accuracy over rounds."""
     curves = []
-    for variant in (*RULES, DP_EVERY_ROUND):
-        cells = [plan.training(plan.shown, variant, seed) for seed in plan.seeds]
+    for variant in COLUMNS:
+        seeds = plan.seeds_of("fig-training")
+        cells = [plan.training(plan.shown, variant, seed) for seed in seeds]
         curves.append(Curve(variant.title, curve(results, cells)))
     panel = Panel("", "communication round", "mean test accuracy (%)", curves)
     return _figure("fig-training", "Training curves", plan, results, [panel])
@@ -93,7 +96,7 @@ def attack_curve_figure(plan: Plan, results: Results) -> Figure:
     for y, figure, log in ((RAW, "mse_raw", True), (CLAMPED, "mse_clamped", False)):
         curves, all_cells = [], []
         for variant, attack in CURVE_ATTACKS:
-            cells = [plan.attacked(plan.shown, variant, plan.seeds[0], rounds)]
+            cells = [plan.attacked(plan.shown, variant, 1, rounds)]
             all_cells += cells
             points = [
                 (at, spread(attack_figures(results, cells, attack, figure, at))) for at in rounds
@@ -117,24 +120,23 @@ def attack_curve_figure(plan: Plan, results: Results) -> Figure:
 def image_figure(plan: Plan, results: Results) -> Figure:
     """Fig. 4: what the attack reconstructs."""
     pictures = []
-    for variant, attack in ATTACKS:
-        cell = plan.attacked(plan.shown, variant, plan.seeds[0])
+    for variant, attack in PICTURES:
+        cell = plan.attacked(plan.shown, variant, 1)
         found = results.get(cell.key, NOTHING).pictures
-        file = next((file for name, file in found.items() if name.startswith(f"{attack}/")), None)
-        pictures.append((_attack_title(variant, attack), file))
+        pictures.append((_attack_title(variant, attack), found.get(plan.full_name(attack))))
     made = _figure("fig-dlg-images", "What the DLG attack reconstructs", plan, results, [])
     return Figure(made.name, made.title, [], pictures, made.notes, made.missing)
 
 
 def noise_figure(plan: Plan, results: Results) -> Figure:
     """Fig. 5: accuracy and error of the attack against the scale of the noise."""
-    betas = plan.size.betas
+    betas, seeds = plan.size.betas, plan.seeds_of("fig-noise")
 
     def trained(variant: Variant, beta: float) -> list[Cell]:
-        return [plan.training(plan.shown, variant, s, beta=beta) for s in plan.seeds]
+        return [plan.training(plan.shown, variant, s, beta=beta) for s in seeds]
 
     def attacked(variant: Variant, beta: float) -> list[Cell]:
-        return [plan.attacked(plan.shown, variant, s, beta=beta) for s in plan.attack_seeds]
+        return [plan.attacked(plan.shown, variant, s, beta=beta) for s in seeds]
 
     def error(cells: Sequence[Cell], figure: str) -> Spread | None:
         return spread(attack_figures(results, cells, NAIVE, figure))
@@ -144,7 +146,7 @@ def noise_figure(plan: Plan, results: Results) -> Figure:
         Curve(v.title, _there([(b, accuracy(results, trained(v, b)).best) for b in betas]))
         for v in NOISY
     ]
-    plain = accuracy(results, [plan.training(plan.shown, DSGT, s) for s in plan.seeds]).best
+    plain = accuracy(results, [plan.training(plan.shown, DSGT, s) for s in seeds]).best
     level = [Curve(DSGT.title, _there([(b, plain) for b in betas]))]
     panels = [Panel("accuracy", x, ACCURACY, accuracies, level, log_x=True)]
     for y, figure, log in ((RAW, "mse_raw", True), (CLAMPED, "mse_clamped", False)):
@@ -152,7 +154,7 @@ def noise_figure(plan: Plan, results: Results) -> Figure:
             Curve(v.title, _there([(b, error(attacked(v, b), figure)) for b in betas]))
             for v in NOISY
         ]
-        bare = [plan.attacked(plan.shown, DSGT, s) for s in plan.attack_seeds]
+        bare = [plan.attacked(plan.shown, DSGT, s) for s in seeds]
         levels = [
             Curve(DSGT.title, _flat(betas, error(bare, figure))),
             Curve("mean of public data", _flat(betas, _guess(results, bare, figure, 0))),
@@ -182,12 +184,13 @@ def sweep_figure(
     cell: Callable[[Variant, int, int], Cell],
 ) -> Figure:
     """Fig. 6: the highest accuracy of each rule against one setting."""
+    seeds = plan.seeds_of(name)
     curves = [
         Curve(
             variant.title,
             _there(
                 [
-                    (v, accuracy(results, [cell(variant, seed, v) for seed in plan.seeds]).best)
+                    (v, accuracy(results, [cell(variant, seed, v) for seed in seeds]).best)
                     for v in sorted(values)
                 ]
             ),
@@ -207,7 +210,7 @@ def local_epoch_figure(plan: Plan, results: Results) -> Figure:
         "Performance against the local epoch",
         "local updates in each round",
         plan.size.local_steps,
-        lambda variant, seed, steps: plan.training(plan.shown, variant, seed, local_steps=steps),
+        plan.local,
     )
 
 
@@ -279,7 +282,7 @@ def _diverged(results: Results, cells: Sequence[Cell]) -> list[str]:
 
 
 def _attack_title(variant: Variant, attack: str) -> str:
-    return f"{variant.title}, subtracted" if attack == DIFFERENCE else variant.title
+    return variant.title if attack == NAIVE else f"{variant.title}; {WHO[attack]}"
 
 
 def _guess(results: Results, cells: Sequence[Cell], figure: str, at: int) -> Spread | None:

@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -81,43 +80,34 @@ def workers(count: int, events: Events) -> Iterator[list[Worker]]:
                     os.killpg(worker.process.pid, signal.SIGKILL)
 
 
-@dataclass(frozen=True)
-class Room:
-    """How much goes on at once: a run of five clients keeps two cores busy, an attack one."""
+def cores_here() -> int:
+    """How many cells run side by side: as many as there are cores that this process may use.
 
-    cells: int
-    runs: int
-
-    def workers(self, cells: Sequence[Cell]) -> int:
-        """As many as can be busy at once."""
-        attacks = sum(cell.attack is not None for cell in cells)
-        return min(self.cells, attacks + min(self.runs, len(cells) - attacks))
-
-
-def room_here() -> Room:
-    """What the cores that this process may use have room for."""
-    cores = len(os.sched_getaffinity(0))
-    return Room(cores, max(1, cores // 2))
+    The clients of a run are threads that wait for each other: on one core they waste nothing of it,
+    on several they would.
+    """
+    return len(os.sched_getaffinity(0))
 
 
 def run_cells(
-    cells: Sequence[Cell], store: Store, out: Path, progress: Progress, room: Room | None = None
+    cells: Sequence[Cell], store: Store, out: Path, progress: Progress, jobs: int | None = None
 ) -> list[tuple[Cell, str]]:
     """Runs cells and keeps their results; returns those that failed, with the reason.
 
-    As much at once as there is `room` for, by default as the cores of this machine bear. Data that
-    cannot be had is told before anything is run.
+    So many at once, by default one for each core of this machine. Data that cannot be had is told
+    before anything is run.
     """
     for half_made in (out / "runs").glob("*.part-*"):
         shutil.rmtree(half_made, ignore_errors=True)
-    waiting, room = list(cells), room or room_here()
+    waiting, count = list(cells), min(jobs or cores_here(), len(cells))
     failed: list[tuple[Cell, str]] = []
     events: Events = queue.Queue()
-    with workers(room.workers(cells), events) as pool, progress:
+    progress.beside(count)
+    with workers(count, events) as pool, progress:
         data = {(cell.dataset, cell.rows, cell.settings.get("data_dir")) for cell in cells}
         pool[0].ask(out=str(out), data=sorted(data, key=str))
         wait_for_data(events)
-        hand_out(pool, waiting, room, out, progress)
+        hand_out(pool, waiting, out, progress)
         while any(worker.cell for worker in pool):
             worker, said = events.get()
             cell = worker.cell
@@ -134,28 +124,17 @@ def run_cells(
                 failed.append((cell, said["error"]))
                 progress.failed(cell, said["error"])
             worker.cell = None
-            hand_out(pool, waiting, room, out, progress)
+            hand_out(pool, waiting, out, progress)
     return failed
 
 
-def hand_out(
-    pool: Sequence[Worker], waiting: list[Cell], room: Room, out: Path, progress: Progress
-) -> None:
-    """Gives idle workers the next cells that there is room for."""
+def hand_out(pool: Sequence[Worker], waiting: list[Cell], out: Path, progress: Progress) -> None:
+    """Gives idle workers the next cells."""
     for worker in pool:
-        running = [other.cell for other in pool if other.cell is not None]
-        cell = next_cell(waiting, running, room)
-        if worker.cell is None and cell is not None:
-            waiting.remove(cell)
-            worker.cell = cell
+        if worker.cell is None and waiting:
+            worker.cell = cell = waiting.pop(0)
             progress.started(cell)
             worker.ask(out=str(out), cell=cell.spec())
-
-
-def next_cell(waiting: Sequence[Cell], running: Sequence[Cell], room: Room) -> Cell | None:
-    """The first that there is room for; an attack may overtake a run, which takes more cores."""
-    full = sum(cell.attack is None for cell in running) >= room.runs
-    return next((cell for cell in waiting if cell.attack is not None or not full), None)
 
 
 def wait_for_data(events: Events) -> None:

@@ -7,56 +7,29 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
 from lppa.reproduce.cells import Cell
+from lppa.reproduce.costs import cost, in_time
 from lppa.reproduce.results import CellResult
-
-# Microseconds of one core for the gradient of one sample, and seconds for an attack.
-SAMPLE = {"digits": 25, "adult": 10, "covtype": 10, "rcv1": 400, "cifar10": 500}
-USUAL_SAMPLE = 300
-ATTACK = {"digits": 3.0, "adult": 3.0, "covtype": 3.0, "rcv1": 200.0, "cifar10": 10.0}
-USUAL_ATTACK = 6.0
-USUAL_ROWS = (1000, 200)  # of somebody's own data: only proportions matter
-START = 1.0
-
-
-def cost(cell: Cell) -> float:
-    """What a cell is expected to cost, in seconds of one core of some machine."""
-    told, (train, test) = cell.settings, cell.rows or known_rows(cell.dataset)
-    steps = told["local_steps"]
-    gradients = train if steps == "epoch" else steps * told["batch"] * cell.nodes
-    tested = min(test, told["eval_samples"] or test) * cell.nodes / told["eval_every"]
-    samples = told["rounds"] * (gradients + tested / 3)
-    seconds: float = START + samples * SAMPLE.get(cell.dataset, USUAL_SAMPLE) / 1e6
-    if cell.attack is not None:
-        names, rounds = len(cell.attack.names), len(cell.attack.rounds)
-        searches = names * rounds * len(cell.attack.victims or range(cell.nodes - 1))
-        # Restarts go down side by side: several cost less than as many times one.
-        seconds += (
-            searches * (1 + cell.attack.restarts) / 2 * ATTACK.get(cell.dataset, USUAL_ATTACK)
-        )
-    return seconds
-
-
-def known_rows(dataset: str) -> tuple[int, int]:
-    """Rows for training and testing of a whole data set."""
-    # Imported late: it brings the parsers of all data sets with it.
-    from lppa.node.datasets.catalogue import CATALOGUE
-
-    return CATALOGUE[dataset].rows if dataset in CATALOGUE else USUAL_ROWS
 
 
 class Progress:
     """Keeps count and says nothing; the interface of the two others. A context manager."""
 
-    def __init__(self, cells: Sequence[Cell], finished: int) -> None:
-        self.cells, self.finished = len(cells), finished
-        self.total = sum(map(cost, cells))
-        self.count, self.weight = 0, 0.0
+    def __init__(
+        self, cells: Sequence[Cell], finished: int, weigh: Callable[[Cell], float] = cost
+    ) -> None:
+        self.cells, self.finished, self.weigh = len(cells), finished, weigh
+        self.total = sum(map(weigh, cells))
+        self.count, self.weight, self.jobs = 0, 0.0, 1
         self.began = time.monotonic()
+
+    def beside(self, jobs: int) -> None:
+        """So many cells are run side by side."""
+        self.jobs = jobs
 
     def __enter__(self) -> Progress:
         return self
@@ -75,17 +48,19 @@ class Progress:
     def done(self, cell: Cell, result: CellResult) -> None:
         """It is finished."""
         self.count += 1
-        self.weight += cost(cell)
+        self.weight += self.weigh(cell)
 
     def failed(self, cell: Cell, reason: str) -> None:
         """It could not be finished."""
         self.count += 1
-        self.weight += cost(cell)
+        self.weight += self.weigh(cell)
 
     def left(self) -> float:
-        """Seconds that the rest will take, if it goes on as it did."""
-        took = time.monotonic() - self.began
-        return took * (self.total - self.weight) / max(self.weight, 1e-9)
+        """Seconds that the rest will take if it goes on as it did; at first, as expected."""
+        rest = self.total - self.weight
+        if not self.weight:
+            return rest / self.jobs
+        return (time.monotonic() - self.began) * rest / self.weight
 
 
 class Lines(Progress):
@@ -93,7 +68,7 @@ class Lines(Progress):
 
     def __enter__(self) -> Progress:
         there = f", {self.finished} are there already" if self.finished else ""
-        self.say(f"{self.cells} cells to run{there}")
+        self.say(f"{self.cells} cells to run{there}; very roughly {in_time(self.left())}")
         return self
 
     def done(self, cell: Cell, result: CellResult) -> None:
@@ -114,8 +89,10 @@ class Lines(Progress):
 class Bar(Progress):
     """One bar over the whole, for a person at a terminal."""
 
-    def __init__(self, cells: Sequence[Cell], finished: int) -> None:
-        super().__init__(cells, finished)
+    def __init__(
+        self, cells: Sequence[Cell], finished: int, weigh: Callable[[Cell], float] = cost
+    ) -> None:
+        super().__init__(cells, finished, weigh)
         from rich.console import Console
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as RichProgress
@@ -142,7 +119,7 @@ class Bar(Progress):
         self.bar.update(self.task, description=cell.name)
 
     def at(self, cell: Cell, part: float) -> None:
-        self.parts[cell.key] = part * cost(cell) * (1.0 if cell.attack is None else 0.1)
+        self.parts[cell.key] = part * self.weigh(cell) * (1.0 if cell.attack is None else 0.1)
         self._show()
 
     def done(self, cell: Cell, result: CellResult) -> None:
@@ -161,16 +138,17 @@ class Bar(Progress):
     def _show(self) -> None:
         at = self.weight + sum(self.parts.values())
         took = time.monotonic() - self.began
-        left = in_time(took * (self.total - at) / at) if at else ""
+        left = in_time(took * (self.total - at) / at) if at else in_time(self.left())
         count = f"{self.count}/{self.cells}"
-        self.bar.update(self.task, completed=at, count=count, left=f"{left} left" if left else "")
+        self.bar.update(self.task, completed=at, count=count, left=f"{left} left")
 
 
-def choose_progress(cells: Sequence[Cell], finished: int, quiet: bool) -> Progress:
+def choose_progress(
+    cells: Sequence[Cell], finished: int, quiet: bool, weigh: Callable[[Cell], float] = cost
+) -> Progress:
     """A bar for a person at a terminal, lines for a pipe, nothing when asked for quiet."""
-    if quiet:
-        return Progress(cells, finished)
-    return (Bar if sys.stderr.isatty() else Lines)(cells, finished)
+    kind = Progress if quiet else Bar if sys.stderr.isatty() else Lines
+    return kind(cells, finished, weigh)
 
 
 def in_words(cell: Cell, result: CellResult) -> str:
@@ -184,12 +162,3 @@ def in_words(cell: Cell, result: CellResult) -> str:
     if result.diverged:
         figure += f", diverged in round {result.diverged_in}"
     return f"{cell.name}: {figure} ({result.seconds:.1f} s)"
-
-
-def in_time(seconds: float) -> str:
-    """A length of time as people say it."""
-    if seconds < 90:
-        return f"{max(seconds, 0.0):.0f} s"  # sums of floats may end a little below zero
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

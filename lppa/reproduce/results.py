@@ -5,12 +5,12 @@ How it is made is in `work`; how cells are kept in `cells`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 COMPLETED, DIVERGED = "completed", "diverged"
-SCORES = ("mse_raw", "mse_clamped", "psnr", "ssim", "cosine", "label_accuracy")
+SCORES = ("distance", "mse_raw", "mse_clamped", "psnr", "ssim", "cosine", "label_accuracy")
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,8 @@ class CellResult:
     attacks: tuple[Attacked, ...] = ()
     pictures: Mapping[str, str] = field(default_factory=dict)
     """Files, by attack."""
+    distances: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+    """Of guesses from the data: mean, least, most; see `distances`."""
     seconds: float = 0.0
 
     @property
@@ -70,10 +72,10 @@ class CellResult:
         return self.status == DIVERGED
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it; what only attacks have is left out where there was none."""
+        """As JSON has it; what only attacks have is left out where there is none."""
         plain = asdict(self) | {"attacks": [one.to_dict() for one in self.attacks]}
-        alone = () if self.attacks else ("attacks", "pictures")
-        return {name: value for name, value in plain.items() if name not in alone}
+        alone = ("attacks", "pictures", "distances")
+        return {name: value for name, value in plain.items() if value or name not in alone}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> CellResult:

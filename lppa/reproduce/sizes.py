@@ -1,34 +1,19 @@
-"""How large the experiments are, and how the paper's setting is read: the numbers, in one place.
+"""How large the experiments are: the numbers, in one place.
 
-What is run with them is in `experiments`.
+What is run with them is in `experiments`; how the paper's setting is read in `readings`.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from lppa.protocol.settings import PRESETS
 from lppa.reproduce import paper
 
 Rows = tuple[int, int] | None
 """Rows for training and testing in a small copy of a data set; None: the whole set."""
-
-# See docs/reading-the-paper.md. `stable` changes the three things that make the paper's setting
-# unstable on images, and nothing else; `one-update` also takes the paper's own words for a local
-# epoch, "the number of local updates performed before sending", for its default of 1.
-STABLE = {
-    **PRESETS["paper"],
-    "mixing": "adapt-then-combine",
-    "init": "common",
-    "normalize": True,
-}
-READINGS: dict[str, dict[str, Any]] = {
-    "paper": PRESETS["paper"],
-    "stable": STABLE,
-    "one-update": {**STABLE, "local_steps": 1},
-}
 
 CLIENTS = 5
 ATTACKER = CLIENTS - 1
@@ -40,28 +25,27 @@ class Size:
 
     name: str
     seeds: int
-    rounds: int
-    batch: int
-    eval_every: int
-    image_tests: int
-    """Test rows for images, the same for all rules of a seed; 0: all. Tables use all."""
+    """Of everything but table 1, which has `first_seeds`."""
+    first_seeds: int
     betas: tuple[float, ...]
     """The paper varies β from 0.025 to 0.5."""
     local_steps: tuple[int, ...]
     """The paper varies "the number of local updates" from 5 to 80."""
+    local_rounds: int
+    """Rounds of that, as many as the paper has, whatever the reading: 80 updates in each of 600
+    rounds would be days."""
     clients: tuple[int, ...]
     """The paper does not say which numbers of clients it tried."""
     victims: tuple[int, ...]
     restarts: int
     inversion: str
     """The paper's is dlg. `svd` is exact for one sample and an mlp, and takes no time."""
-    attack_seeds: int
     curve_rounds: tuple[int, ...]
     """Rounds whose messages are attacked for the curve over rounds."""
-    reading: str = "paper"
-    """The reading that is taken where none is asked for."""
-    steps: tuple[tuple[str, float], ...] = ()
-    """λ of training runs by data set; the reading's where there is none."""
+    shorter: int = 1
+    """Rounds of training, and those between two tests, are the reading's divided by this."""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """What training runs of this size have otherwise than the reading."""
     copies: tuple[tuple[str, Rows], ...] = ()
     other_copies: Rows = None
 
@@ -72,39 +56,33 @@ class Size:
 
 FULL = Size(
     name="full",
-    seeds=5,
-    rounds=50,
-    batch=256,
-    eval_every=5,
-    image_tests=0,
+    seeds=3,
+    first_seeds=5,
     betas=(0.025, 0.05, 0.1, 0.25, 0.5),
     local_steps=(5, 10, 20, 40, 80),
+    local_rounds=50,
     clients=(5, 10, 20, 40),
     victims=(0, 1, 2),
     restarts=4,
     inversion="dlg",
-    attack_seeds=5,
     curve_rounds=(0, 1, 2, 5, 10, 20, 30, 40, 48),
 )
-# Ten rounds of the paper's setting learn nothing on so few rows, so that there would be nothing to
-# compare; nor do steps of 0.05 on 1,500 rows of MNIST always end well.
+# The paper's steps on its pixels learn nothing in so few rounds, so that there would be nothing to
+# compare.
 QUICK = Size(
     name="quick",
-    seeds=2,
-    rounds=10,
-    batch=32,
-    eval_every=2,
-    image_tests=0,
+    seeds=1,
+    first_seeds=2,
     betas=(0.025, 0.5),
     local_steps=(5, 10),
+    local_rounds=10,
     clients=(5, 10),
     victims=(0,),
     restarts=2,
     inversion="dlg",
-    attack_seeds=1,
     curve_rounds=(0, 8),
-    reading="stable",
-    steps=(("mnist", 0.02),),
+    shorter=5,
+    changes={"batch": 32, "normalize": True},
     copies=(("digits", None),),
     other_copies=(1500, 500),
 )
@@ -112,18 +90,17 @@ QUICK = Size(
 TINY = Size(
     name="tiny",
     seeds=1,
-    rounds=2,
-    batch=32,
-    eval_every=1,
-    image_tests=0,
+    first_seeds=1,
     betas=(0.025,),
     local_steps=(2,),
+    local_rounds=2,
     clients=(5, 3),
     victims=(0,),
     restarts=1,
     inversion="svd",
-    attack_seeds=1,
     curve_rounds=(0, 1),
+    shorter=200,
+    changes={"batch": 32},
     other_copies=(200, 100),
 )
 

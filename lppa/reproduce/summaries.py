@@ -27,6 +27,13 @@ class Spread:
     least: float
     most: float
 
+    @property
+    def population(self) -> float | None:
+        """The deviation of these figures alone, which is smaller than that of a sample."""
+        if self.deviation is None:
+            return None
+        return self.deviation * math.sqrt((self.count - 1) / self.count)
+
 
 def spread(values: Sequence[float]) -> Spread | None:
     """None where there are none."""
@@ -91,12 +98,17 @@ def attack_figures(
     at: int = 0,
     guess: str | None = None,
 ) -> list[float]:
-    """One figure of all attacks of a kind on a round, or of a guess that stands beside each."""
+    """One figure of all attacks of a kind on a round, or of a guess that stands beside each.
+
+    `observation` is what the attacker looks at, or the whole name of an attack.
+    """
     values = []
     for cell in cells:
         for one in results.get(cell.key, NOTHING).attacks:
             figures = one.scores if guess is None else one.guesses.get(guess, {})
-            meant = one.round == at and one.attack.startswith(f"{observation}/")
+            whole = "/" in observation
+            same = one.attack == observation if whole else one.attack.split("/")[0] == observation
+            meant = one.round == at and same
             value = figures.get(figure)
             if meant and value is not None:
                 values.append(value)

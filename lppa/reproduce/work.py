@@ -11,6 +11,7 @@ A worker keeps one fork server for all its cells, so that PyTorch is loaded once
 from __future__ import annotations
 
 import json
+import logging
 import os
 import queue
 import shutil
@@ -26,25 +27,29 @@ from multiprocessing import util
 from pathlib import Path
 from typing import Any
 
+from lppa.attack.names import COLLUDE, parse_attacks
 from lppa.attack.results import AttackResult
 from lppa.coordinator.figures import Summary
+from lppa.coordinator.plan import Blueprint
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
 from lppa.protocol.files import write_atomically
 from lppa.protocol.settings import make_settings
 from lppa.reproduce.cells import Attack, Cell, from_spec
 from lppa.reproduce.data import dataset_path, hidden_folder, load
+from lppa.reproduce.distances import distances
 from lppa.reproduce.results import COMPLETED, DIVERGED, SCORES, Attacked, CellResult
 from lppa.running.display import Silent
 from lppa.running.launch import fork_context
+from lppa.running.listener import Listener
 from lppa.running.prepare import make_blueprint
 from lppa.running.run import run_local
 
 # Long, as it is no part of the result: on a busy machine a peer may be slow.
 TIMEOUT = 900.0
 GRACE = 20.0  # seconds for clearing up
-BLEW_UP = "training diverged"  # words of the error of such a run
+BLEW_UP = "no longer finite"  # words of the error of a run that diverged
 GUESSES = ("zeros", "mean", "start")
-GUESS_SCORES = ("mse_raw", "mse_clamped", "psnr")
+GUESS_SCORES = ("distance", "mse_raw", "mse_clamped", "psnr")
 # What of a run's directory is not kept: weights and recorded messages take most of the room.
 BULKY = (".pt", ".log")
 
@@ -63,18 +68,46 @@ def run_cell(cell: Cell, out: Path, tell: Tell) -> CellResult:
         dataset = dataset_path(out / "data", cell.dataset, cell.rows)
         settings = make_settings({"timeout": TIMEOUT, **cell.told(), "dataset": dataset})
         blueprint = make_blueprint(settings, cell.nodes, cell.key)
-        attackers = () if cell.attack is None else cell.attack.attackers
-        display = Telling(settings.rounds, tell)
-        summary = run_local(blueprint, folder, display, attackers=attackers)
-        result = training_result(summary, load(dataset, settings.data_dir))
+        summary = run(blueprint, folder, Telling(settings.rounds, tell), recorders(cell.attack))
+        data = load(dataset, settings.data_dir)
+        result = training_result(summary, data)
         if cell.attack is not None:
             found = [] if result.diverged else attack(folder, cell.attack)
+            attacks = tuple(map(attack_result, found))
             pictures = keep_pictures(cell, folder, found, out)
-            result = replace(result, attacks=tuple(map(attack_result, found)), pictures=pictures)
+            result = replace(result, attacks=attacks, pictures=pictures)
+            if first_seed(cell):
+                away = distances(data, cell.dataset, settings.data_dir)
+                result = replace(result, distances=away)
         keep(folder, runs / cell.key)
         return replace(result, seconds=round(time.monotonic() - began, 2))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def run(
+    blueprint: Blueprint, folder: Path, listener: Listener, attackers: tuple[int, ...]
+) -> Summary:
+    """In this process, which takes a quarter less of a processor; who records has to be a node."""
+    if attackers:
+        return run_local(blueprint, folder, listener, attackers=attackers)
+    # Imported late: it brings PyTorch, which a worker that only attacks has in its fork server.
+    from lppa.running.inside import run_inside
+
+    return run_inside(blueprint, folder, listener)
+
+
+def recorders(how: Attack | None) -> tuple[int, ...]:
+    """Who records a run: those who attack alone, and those who pool what they know."""
+    if how is None:
+        return ()
+    pooling = {node for one in parse_attacks(",".join(how.names)) for node in one.colluders}
+    return tuple(sorted({*how.attackers, *pooling}))
+
+
+def first_seed(cell: Cell) -> bool:
+    """Whether pictures and distances are kept: one seed is enough for what takes room or time."""
+    return bool(cell.settings["seed"] == 1)
 
 
 class Telling(Silent):
@@ -137,7 +170,6 @@ def forked_attack(folder: Path, how: Attack, said: Path) -> None:
     with said.with_suffix(".err").open("wb") as file:
         os.dup2(file.fileno(), 2)
     from lppa.attack.campaign import Wanted, attack_runs
-    from lppa.attack.names import parse_attacks
     from lppa.attack.restarts import Options
 
     wanted = Wanted(parse_attacks(",".join(how.names)), how.attackers, how.victims, how.rounds)
@@ -150,11 +182,17 @@ def forked_attack(folder: Path, how: Attack, said: Path) -> None:
     write_atomically(said.with_suffix(".out"), json.dumps(results))
 
 
+def full_name(found: AttackResult) -> str:
+    """The attack as it was asked for."""
+    who = ",".join(map(str, found.attackers))
+    return f"{COLLUDE}{who}/{found.attack}" if len(found.attackers) > 1 else found.attack
+
+
 def attack_result(found: AttackResult) -> Attacked:
     """What is kept of an attack."""
     score, guesses = found.score or {}, found.baselines or {}
     return Attacked(
-        found.attack,
+        full_name(found),
         found.victim,
         found.round,
         {name: score[name] for name in SCORES if name in score},
@@ -169,12 +207,13 @@ def attack_result(found: AttackResult) -> Attacked:
 def keep_pictures(cell: Cell, folder: Path, found: list[AttackResult], out: Path) -> dict[str, str]:
     """Each attack's picture of its first victim, for the first seed only: they take room."""
     kept: dict[str, str] = {}
-    for one in found if cell.settings["seed"] == 1 else ():
-        if one.picture and one.attack not in kept:
-            place = Path("pictures") / f"{cell.key}-{one.attack.replace('/', '-')}.png"
+    for one in found if first_seed(cell) else ():
+        name = full_name(one)
+        if one.picture and name not in kept:
+            stem = f"{cell.key}-{name}".translate({ord("/"): "-", ord(":"): None, ord(","): "+"})
             picture = folder / "attacks" / Path(one.picture).name
-            write_atomically(out / place, picture.read_bytes())
-            kept[one.attack] = str(place)
+            kept[name] = f"pictures/{stem}.png"
+            write_atomically(out / kept[name], picture.read_bytes())
     return kept
 
 
@@ -207,6 +246,8 @@ def answer(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
 def serve() -> None:
     """The life of a worker."""
     signal.signal(signal.SIGTERM, _interrupt)
+    # Clients in this process have no file of their own to tell their troubles to.
+    logging.getLogger("lppa.node").setLevel(logging.CRITICAL)
     # Answers go where standard output went; what anybody else prints goes to standard error.
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
