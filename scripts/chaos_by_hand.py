@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import random
 import signal
@@ -204,10 +206,17 @@ def soak_run(lab: Lab, seconds: float, every: float, nodes: int = 6) -> dict[str
             wrong.append(f"after kill {kills}, of node {number}: nothing went on")
     memory = {n: resident(command.pid) for n, command in living.items()}
     rows = read_lines(out / "history.jsonl")
-    os.kill(coordinator.pid, signal.SIGINT)
+    # One that has ended by itself says why.
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(coordinator.pid, signal.SIGINT)
     code, said = coordinator.end()
     if not said or code != 130:
         wrong.append(f"the coordinator ended with {code}: {said[-300:]}")
+    if wrong:
+        # What is looked for afterwards: how the graph changed, and what each process said last.
+        wrong += [json.dumps(event) for event in read_lines(out / "views.jsonl")[-20:]]
+        for path in sorted(out.glob("nodes/*/node.log")):
+            wrong.append(f"{path.parent.name}: {path.read_text(errors='replace')[-600:]}")
     return {
         "name": f"{seconds:g} s",
         "wrong": wrong,
