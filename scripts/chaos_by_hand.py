@@ -171,7 +171,7 @@ def soak_run(lab: Lab, seconds: float, every: float, nodes: int = 6) -> dict[str
     lab.start("peers", nodes, "--out", book.parent).end()
     # Slow rounds: what is asked is whether it goes on for hours, beside whatever else is done here.
     options = "--dataset quadratic --rounds 100000000 --eval-every 50 --beta 0.1 --latency 200"
-    more = ["--on-failure", "continue", "--timeout", 60, "--checkpoint-every", 100]
+    more = ["--on-failure", "continue", "--timeout", 180, "--checkpoint-every", 100]
     coordinator = lab.start(
         "--peers", book, "--out", out, "-q", *options.split(), *more, program="lppa-coordinator"
     )
@@ -194,14 +194,14 @@ def soak_run(lab: Lab, seconds: float, every: float, nodes: int = 6) -> dict[str
         kills += 1
         living[number].end()
         try:
-            eventually(lambda known=known: count("lost") > known, 60)
+            eventually(lambda known=known: count("lost") > known)
             noticed.append(time.monotonic() - began)
             time.sleep(every * chance.uniform(0.0, 0.2))
             joined = count("view")
             living[number] = node(number, "--resume")
-            eventually(lambda joined=joined: count("view") > joined, 120)
+            eventually(lambda joined=joined: count("view") > joined)
             rows = len(read_lines(out / "history.jsonl"))
-            eventually(lambda rows=rows: len(read_lines(out / "history.jsonl")) > rows, 120)
+            eventually(lambda rows=rows: len(read_lines(out / "history.jsonl")) > rows)
         except TimeoutError:
             wrong.append(f"after kill {kills}, of node {number}: nothing went on")
     memory = {n: resident(command.pid) for n, command in living.items()}
