@@ -46,7 +46,7 @@ def keep_nothing() -> None:
     a model and a half where that has ten million parameters.
     """
     # A library that has no such function decides for itself.
-    getattr(_library(), "mallopt", max)(MMAP_THRESHOLD, 1 << 22)
+    getattr(_library(), "mallopt", max)(MMAP_THRESHOLD, 1 << 20)
 
 
 @cache

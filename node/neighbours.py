@@ -20,7 +20,7 @@ from lppa.protocol.links import Links
 from lppa.protocol.messages import Noise, Seed, State
 
 # Parts that are sent before those of others are awaited: who waits for a core waits less often.
-AHEAD = 3
+AHEAD = 4
 
 
 class Neighbours:

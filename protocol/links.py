@@ -29,7 +29,7 @@ SEED_BYTES = 32  # of a seed and of its commitment
 BYTES = np.dtype("uint8")
 # Numbers of a vector that travels in one message, at most. Larger ones travel in parts, each mixed
 # before the next is sent, so that nobody holds a whole vector of another.
-WHOLE, PART = 1 << 22, 1 << 18
+WHOLE, PART = 1 << 22, 1 << 17
 MOST_REASONS = 32  # that are told apart; a stranger could think of endlessly many
 
 Exchanged = Noise | Seed | State

@@ -46,7 +46,7 @@ def exchange_once(parameters: int, secure: bool, repeats: int) -> dict[str, Any]
     """One size, in clear, or with both encrypted."""
     from lppa.bench.sockets import exchange_receiver, exchange_sender, exchanged
 
-    messages = max(10, 50 * PARAMETERS // parameters // (4 if secure else 1))
+    messages = max(5, 50 * PARAMETERS // parameters // (4 if secure else 1))
     with private_folder() as folder:
         book, keys = local_book(2, folder, secure)
         credit = fork_context().Pipe()
