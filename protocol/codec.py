@@ -281,7 +281,7 @@ def plain_array(frame: Frame, dtype: np.dtype[Any]) -> np.ndarray:
     """The numbers in a frame, in place; none where it does not hold a whole number of them."""
     try:
         array = np.frombuffer(frame, dtype)
-    except ValueError:  # empty, or with a part of a number at its end
+    except ValueError:  # a part of a number at its end
         return np.zeros(0, dtype)
     # ZeroMQ may place a small frame at any byte; arithmetic wants numbers on their boundary.
     return array if array.flags.aligned else array.copy()
