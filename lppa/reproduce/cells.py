@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -92,7 +93,7 @@ class Cell:
         spec: dict[str, Any] = json.loads(json.dumps(plain))
         return spec
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A name for people, and a hash of everything."""
         spec = {name: value for name, value in self.spec().items() if name != "label"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import math
 import statistics
@@ -11,24 +12,32 @@ import pytest
 from click.testing import CliRunner
 
 from lppa.cli import main
+from lppa.reproduce.accuracy import accuracy_table, readings_table
 from lppa.reproduce.cells import Store
+from lppa.reproduce.costs import cost, in_time
 from lppa.reproduce.drawing import draw
-from lppa.reproduce.experiments import DP, DSGT, EXPERIMENTS, LPPA, Plan, all_cells
+from lppa.reproduce.experiments import (
+    ATTACKERS,
+    DP,
+    DSGT,
+    EXPERIMENTS,
+    LPPA,
+    POOLED,
+    PRIOR,
+    Plan,
+    all_cells,
+)
 from lppa.reproduce.figures import MAKERS, noise_figure, plain_points, training_figure
-from lppa.reproduce.progress import choose_progress, cost, in_time
+from lppa.reproduce.privacy import privacy_table
+from lppa.reproduce.progress import choose_progress
+from lppa.reproduce.readings import READINGS
 from lppa.reproduce.results import Attacked, CellResult
 from lppa.reproduce.sizes import FULL, QUICK
-from lppa.reproduce.summaries import accuracy, loss, spread
-from lppa.reproduce.tables import (
-    accuracy_table,
-    markdown,
-    plain_rows,
-    privacy_table,
-    text_cells,
-    to_csv,
-)
+from lppa.reproduce.summaries import accuracy, attack_figures, loss, spread
+from lppa.reproduce.table import markdown, plain_rows, text_cells, to_csv
 
-PLAN = Plan(QUICK, "paper", (1, 2, 3), ("mnist", "digits"))
+PLAN = Plan(QUICK, "pass-stable", 3, ("mnist", "digits"))
+SEEDS = (1, 2, 3)
 
 
 def trained(best, final=None, status="completed", **more):
@@ -45,10 +54,9 @@ def trained(best, final=None, status="completed", **more):
 
 
 def attacks(cell, raw, at=0):
-    guesses = {
-        name: {"mse_raw": 0.2, "mse_clamped": 0.1, "psnr": 10.0} for name in ("mean", "start")
-    }
-    figures = {"mse_raw": raw, "mse_clamped": min(raw, 0.4), "psnr": 5.0}
+    guess = {"distance": 7.0, "mse_raw": 0.2, "mse_clamped": 0.1, "psnr": 10.0}
+    guesses = dict.fromkeys(("mean", "start", "zeros"), guess)
+    figures = {"distance": 10 * raw, "mse_raw": raw, "mse_clamped": min(raw, 0.4), "psnr": 5.0}
     found = [
         Attacked(name, victim, at, figures, guesses)
         for name in cell.attack.names
@@ -61,16 +69,17 @@ def iid(values, variant):
     return {PLAN.training("mnist", variant, s).key: trained(v) for s, v in enumerate(values, 1)}
 
 
-def row_of(table, dataset, rule):
-    return next(r for r in table.rows if r["data set"] == dataset and r["rule"] == rule)
+def row_of(table, dataset, whose="ours"):
+    return next(r for r in table.rows if r["data set"] == dataset and r["whose"] == whose)
 
 
 def test_a_value_is_the_mean_and_the_deviation_of_a_sample():
     found = spread([1.0, 2.0, 4.0])
     assert found.mean == pytest.approx(7 / 3)
     assert found.deviation == pytest.approx(statistics.stdev([1, 2, 4]))
+    assert found.population == pytest.approx(statistics.pstdev([1, 2, 4]))
     assert (found.count, found.median) == (3, 2.0)
-    assert spread([1.0]).deviation is None
+    assert spread([1.0]).deviation is spread([1.0]).population is None
     assert spread([]) is None
 
 
@@ -81,7 +90,7 @@ def test_a_search_that_ran_away_to_infinity_stops_no_table():
 
 def test_the_loss_compares_pairs_of_the_same_seed():
     results = iid([0.9, 0.8, 0.7], DSGT) | iid([0.8, 0.8], DP)
-    pairs = [(PLAN.training("mnist", DSGT, s), PLAN.training("mnist", DP, s)) for s in PLAN.seeds]
+    pairs = [(PLAN.training("mnist", DSGT, s), PLAN.training("mnist", DP, s)) for s in SEEDS]
     found = loss(results, pairs)
     # Seed 3 has no partner, so it takes no part: the difference of means would be another figure.
     assert found.mean == pytest.approx(5.0)
@@ -89,7 +98,7 @@ def test_the_loss_compares_pairs_of_the_same_seed():
 
 
 def test_a_run_that_diverged_counts_with_what_it_reached():
-    cells = [PLAN.training("mnist", DP, s) for s in PLAN.seeds]
+    cells = [PLAN.training("mnist", DP, s) for s in SEEDS]
     results = {
         cells[0].key: trained(0.9),
         cells[1].key: trained(0.5, 0.1, "diverged"),
@@ -101,32 +110,44 @@ def test_a_run_that_diverged_counts_with_what_it_reached():
     assert (found.diverged, found.untested) == (2, 1)
     table = accuracy_table(PLAN, results, "table1")
     (note,) = [note for note in table.notes if "diverged" in note]
-    assert "mnist, iid, DP: 2 diverged" in note
+    assert "mnist, iid, DP, at the start: 2 diverged" in note
     assert "1 that never came to a test" in note
 
 
-def test_the_table_shows_ours_beside_the_paper_s_and_the_difference():
+def test_the_table_shows_ours_beside_the_paper_s_with_a_column_for_each_rule():
     results = iid([0.90, 0.92, 0.94], DSGT) | iid([0.80, 0.82, 0.81], DP)
     table = accuracy_table(PLAN, results, "table1")
-    ours = row_of(table, "mnist", "DP")
-    assert ours["highest"].mean == pytest.approx(81.0)
-    assert ours["difference"] == pytest.approx(81.0 - 90.87)
-    assert ours["loss"].mean == pytest.approx(11.0)
-    assert ours["paper's loss"] == pytest.approx(92.17 - 90.87)
-    assert row_of(table, "all", "DP")["loss"].mean == pytest.approx(11.0)
-    assert row_of(table, "all", "DP")["paper's loss"] == pytest.approx(1.30)
+    name = "mnist (sample)"
+    ours, theirs = row_of(table, name), row_of(table, name, "paper")
+    assert ours["DP, at the start"].mean == pytest.approx(81.0)
+    assert theirs["DP, at the start"].mean == 90.87
+    assert ours["loss: DP, at the start"].mean == pytest.approx(11.0)
+    assert theirs["loss: DP, at the start"] == pytest.approx(92.17 - 90.87)
+    assert row_of(table, "all")["loss: DP, at the start"].mean == pytest.approx(11.0)
+    assert row_of(table, "all", "paper")["loss: DP, at the start"] == pytest.approx(1.30)
+    assert ours["seeds"] == "0 to 3"
     text = markdown(table)
-    assert "| mnist | iid | DP | 81.00 ± 1.00 | 90.87 ± 0.80 | -9.87 | +11.00 ± 1.73 |" in text
-    # 2 data sets, 4 rules, 3 seeds; 6 are there.
-    assert table.missing == 18
-    assert "18 cells are missing" in text
+    line = f"| {name} | iid | ours | 92.00 ± 2.00 | 81.00 ± 1.00 | – | – | – | +11.00 ± 1.73 |"
+    assert line in text
+    assert f"| {name} | iid | paper | 92.17 ± 0.56 | 90.87 ± 0.80 | – | 92.31 ± 0.72 | – |" in text
+    # 2 data sets, 5 rules, 3 seeds; 6 are there.
+    assert table.missing == 24
+    assert "24 cells are missing" in text
+
+
+def test_the_deviation_is_that_of_a_sample_or_of_the_population_as_asked_for():
+    plan = dataclasses.replace(PLAN, deviation="population")
+    table = accuracy_table(plan, iid([0.90, 0.92, 0.94], DSGT), "table1")
+    assert "| ours | 92.00 ± 1.63 |" in markdown(table)
+    assert plain_rows(table)[0]["highest ±"] == pytest.approx(statistics.pstdev([90, 92, 94]))
+    assert plain_rows(table)[0]["paper ±"] == 0.556
 
 
 def test_the_paper_has_no_value_for_digits_nor_for_noise_in_every_round():
     table = accuracy_table(PLAN, {}, "table1")
-    assert row_of(table, "digits", "DSGT")["paper"] is None
-    assert row_of(table, "mnist", "DP, every round")["paper"] is None
-    assert row_of(table, "mnist", "DP")["paper"].mean == 90.87
+    assert row_of(table, "digits", "paper")["DSGT"] is None
+    assert row_of(table, "mnist", "paper")["DP, every round"] is None
+    assert row_of(table, "mnist", "paper")["DP, at the start"].mean == 90.87
 
 
 def test_a_csv_has_a_column_for_each_deviation():
@@ -135,30 +156,68 @@ def test_a_csv_has_a_column_for_each_deviation():
     assert float(rows[0]["highest"]) == pytest.approx(92.0)
     assert float(rows[0]["highest ±"]) == pytest.approx(2.0)
     assert float(rows[0]["paper ±"]) == 0.556
-    assert len(rows) == len(table.rows)
+    assert float(rows[0]["difference"]) == pytest.approx(92.0 - 92.17)
+    assert len(rows) == 2 * 5
 
 
-def test_the_attack_table_has_medians_beside_means():
+def test_readings_are_compared_by_how_far_they_are_from_the_paper():
+    plan = Plan(FULL, "updates-600", None, ("mnist",))
+    results = {}
+    for reading, best in (("updates-600", 0.92), ("pass", 0.82)):
+        own = dataclasses.replace(plan, reading=reading)
+        for variant in (DSGT, DP, LPPA):
+            for seed in SEEDS:
+                results[own.training("mnist", variant, seed).key] = trained(best)
+    table = readings_table(plan, results)
+    rows = {row["reading"]: row for row in table.rows}
+    assert rows["paper"]["mnist"] == "92.17 / 90.87 / 92.31"
+    assert rows["pass"]["mnist"] == "82.00 / 82.00 / 82.00"
+    assert rows["updates-600"]["apart"] == pytest.approx((0.17 + 1.13 + 0.31) / 3)
+    assert rows["letter"]["apart"] is None
+    assert set(rows) == {"paper", *READINGS}
+
+
+def test_the_attack_table_has_the_paper_s_unit_and_other_attackers():
+    plan = Plan(FULL, "updates-600", 3, ("mnist",))
     results = {}
     for seed, raw in enumerate([0.1, 0.3, 1e6], 1):
-        cell = PLAN.attacked("mnist", LPPA, seed)
+        cell = plan.attacked("mnist", LPPA, seed)
         results[cell.key] = attacks(cell, raw)
-    plan = Plan(FULL, "paper", (1, 2, 3), ("mnist",))
-    results |= {
-        plan.attacked("mnist", LPPA, seed).key: attacks(plan.attacked("mnist", LPPA, seed), raw)
-        for seed, raw in enumerate([0.1, 0.3, 1e6], 1)
-    }
     table = privacy_table(plan, results)
-    naive, subtracting = (
-        next(r for r in table.rows if r["rule"] == "LPPA" and r["attack"] == name)
-        for name in ("naive/dlg", "difference/dlg")
-    )
-    assert naive["raw MSE"].mean > 1e5
-    assert naive["raw MSE, median"] == pytest.approx(0.3)
-    assert naive["paper"] == 12.039
-    assert subtracting["paper"] is None
-    assert naive["attacks"] == 9  # three seeds, three victims
+    row = next(r for r in table.rows if r["rule"] == "LPPA")
+    assert row["paper"] == "12.039"
+    assert row["distance"].mean > 1e6
+    assert row["distance, median"] == pytest.approx(3.0)
+    assert row["MSE"] == pytest.approx(0.3)
+    assert [row[f"distance of {guess}"] for guess in ("start", "mean row", "zeros")] == [7.0] * 3
+    assert row["subtracting"] == row["with a prior"] == row["two pooled"] == pytest.approx(3.0)
+    assert row["attacks"] == 9  # three seeds, three victims
     assert all(len(row) == len(table.columns) for row in text_cells(table))
+    assert len(plain_rows(table)) == sum(map(len, ATTACKERS.values()))
+
+
+def test_attacks_that_pool_are_told_from_those_that_do_not():
+    cell = Plan(FULL, "updates-600", 1, ("mnist",)).attacked("mnist", LPPA, 1)
+    results = {cell.key: attacks(cell, 0.5)}
+    for who in (PRIOR, POOLED, "naive"):
+        assert len(attack_figures(results, [cell], who, "distance")) == 3
+    assert attack_figures(results, [cell], "neighbour", "distance") != []
+    assert attack_figures(results, [cell], "two-hop", "distance") == []
+
+
+@pytest.mark.parametrize(
+    ("dataset", "start", "said"),
+    [
+        ("cifar10", (62.85, 58.0, 70.0), "Of the paper's figures DP 61.311, LPPA 63.62 are"),
+        ("mnist", (29.5, 26.3, 32.9), "None of the paper's figures is such a distance."),
+    ],
+)
+def test_arithmetic_says_which_of_the_paper_s_searches_never_moved(dataset, start, said):
+    plan = Plan(FULL, "updates-600", None, (dataset,))
+    cell = plan.attacked(dataset, DSGT, 1)
+    found = dataclasses.replace(attacks(cell, 0.1), distances={"given": {"start": start}})
+    notes = privacy_table(plan, {cell.key: found}).notes
+    assert [note for note in notes if said in note]
 
 
 def test_the_noise_figure_gives_the_ratio_that_the_paper_says_is_the_root_of_two():
@@ -172,7 +231,7 @@ def test_the_noise_figure_gives_the_ratio_that_the_paper_says_is_the_root_of_two
 
 
 def test_a_curve_goes_on_with_those_that_have_not_diverged():
-    cells = [PLAN.training("mnist", DSGT, s) for s in PLAN.seeds]
+    cells = [PLAN.training("mnist", DSGT, s) for s in SEEDS]
     results = {cells[0].key: trained(0.6, 0.4)}
     results[cells[1].key] = trained(0.2, status="diverged", curve=((2, 0.2),))
     figure = training_figure(PLAN, results)
@@ -207,7 +266,7 @@ def test_a_figure_of_nothing_says_so(tmp_path):
 def test_larger_work_is_expected_to_cost_more():
     small = cost(PLAN.training("digits", LPPA, 1))
     assert small < cost(PLAN.training("mnist", LPPA, 1))
-    full = Plan(FULL, "paper", (1,), ("mnist", "adult"))
+    full = Plan(FULL, "pass-stable", 1, ("mnist", "adult"))
     assert cost(full.training("adult", LPPA, 1)) < cost(full.training("mnist", LPPA, 1))
     assert cost(full.training("mnist", LPPA, 1)) > 50 * cost(PLAN.training("mnist", LPPA, 1))
 
@@ -219,7 +278,7 @@ def test_the_estimate_follows_the_cells_that_are_done(capsys):
         for cell in cells:
             progress.done(cell, trained(0.5))
     said = capsys.readouterr().err.splitlines()
-    assert said[0] == f"{len(cells)} cells to run, 3 are there already"
+    assert said[0].startswith(f"{len(cells)} cells to run, 3 are there already; very roughly ")
     assert f"[{len(cells)}/{len(cells)}]" in said[-1]
     assert said[-1].endswith(" 0 s left")
     assert progress.left() == pytest.approx(0, abs=1e-6)
@@ -235,12 +294,13 @@ def test_a_time_is_said_as_people_say_it(seconds, text):
 def test_showing_writes_what_has_begun_and_nothing_else(tmp_path):
     with Store(tmp_path / "cells.jsonl") as store:
         store.add(PLAN.training("mnist", LPPA, 1), trained(0.9))
-    argv = ["reproduce", "table1", "table3", "--quick", "--reading", "paper", "--seeds", "3"]
+    argv = ["reproduce", "table1", "table3", "--quick", "--reading", "pass-stable", "--seeds", "3"]
     argv += ["--datasets", "mnist,digits", "--show", "--out", str(tmp_path)]
     result = CliRunner().invoke(main, argv)
     assert result.exit_code == 0, result.output
-    names = {"cells.jsonl", "table1-quick.md", "table1-quick.csv"}
+    stem = "table1-pass-stable-quick"
+    names = {"cells.jsonl", f"{stem}.md", f"{stem}.csv"}
     assert {file.name for file in tmp_path.iterdir()} == names
-    written = (tmp_path / "table1-quick.md").read_text()
-    assert "| mnist | iid | LPPA | 90.00 |" in written
-    assert "Not complete: 23 cells are missing." in written
+    written = (tmp_path / f"{stem}.md").read_text()
+    assert "| mnist (sample) | iid | ours | – | – | – | 90.00 |" in written
+    assert "Not complete: 29 cells are missing." in written
