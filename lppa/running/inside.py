@@ -25,11 +25,11 @@ from lppa.coordinator.views import first_view
 from lppa.coordinator.watch import find_culprit
 from lppa.node.client import around, own_folder, reported_failures
 from lppa.node.device import choose_device
-from lppa.node.learner import make_learner
+from lppa.node.learner import Learner, make_learner
 from lppa.node.rules import find_rule
 from lppa.node.training import Task, Training
 from lppa.protocol.codec import Envelope
-from lppa.protocol.errors import LppaError, RunFailed
+from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import LocalLinks, Neighbourhood, Stopped
 from lppa.protocol.lock import FolderLock
 from lppa.protocol.messages import Done, Failed, Message, Metrics, Progress
@@ -67,7 +67,14 @@ def run_inside(blueprint: Blueprint, folder: Path, listener: Listener) -> Summar
     if facts is not None:
         blueprint = choose_noise(blueprint, facts)
     # There is nobody to go on from a checkpoint.
-    blueprint = replace(blueprint, settings=replace(blueprint.settings, checkpoint_every=0))
+    settings = replace(blueprint.settings, checkpoint_every=0)
+    blueprint = replace(blueprint, settings=settings)
+    torch.set_num_threads(1)
+    # One after the other, here: not all that opens files of arrays can be done by several threads.
+    learners = [
+        make_learner(settings, me, blueprint.nodes, blueprint.run_seed, device_of(blueprint, me))
+        for me in range(blueprint.nodes)
+    ]
     records = Records(folder, blueprint, listener, tensorboard=False)
     heard, over = Heard(blueprint, records), threading.Event()
     threads: list[threading.Thread] = []
@@ -75,7 +82,7 @@ def run_inside(blueprint: Blueprint, folder: Path, listener: Listener) -> Summar
     try:
         records.begin(blueprint, facts)
         start = time.monotonic() - began
-        threads = started(blueprint, folder, heard.words, over)
+        threads = started(blueprint, learners, folder, heard.words, over)
         heard.follow(over)
         sound = records.end(blueprint, heard.collection)
         outcome = Outcome("completed" if sound else "doubtful")
@@ -144,49 +151,63 @@ class Heard:
             self.listener.progress(dict(self.rounds), len(self.rounds))
 
 
+def device_of(blueprint: Blueprint, me: int) -> torch.device:
+    """Where a client computes."""
+    return torch.device(choose_device(blueprint.settings.device, me, torch.cuda.device_count()))
+
+
 def started(
-    blueprint: Blueprint, folder: Path, words: Words, over: threading.Event
+    blueprint: Blueprint,
+    learners: Sequence[Learner],
+    folder: Path,
+    words: Words,
+    over: threading.Event,
 ) -> list[threading.Thread]:
     """A thread for each client, under way."""
-    queues: Queues = [queue.SimpleQueue() for _ in range(blueprint.nodes)]
+    queues: Queues = [queue.SimpleQueue() for _ in learners]
 
-    def client(me: int) -> None:
+    def client(me: int, learner: Learner) -> None:
         try:
-            take_part(blueprint, me, own_folder(folder, me), queues, words, over)
-        except LppaError:
-            pass  # it was reported, or another one's was
+            take_part(blueprint, me, learner, own_folder(folder, me), queues, words, over)
+        except Exception:
+            over.set()  # it was reported, or another one's was
         finally:
             words.put((me, None))
 
-    nodes = range(blueprint.nodes)
-    threads = [threading.Thread(target=client, args=(i,), daemon=True) for i in nodes]
+    threads = [
+        threading.Thread(target=client, args=place, daemon=True) for place in enumerate(learners)
+    ]
     for thread in threads:
         thread.start()
     return threads
 
 
 def take_part(
-    blueprint: Blueprint, me: int, folder: Path, queues: Queues, words: Words, over: threading.Event
+    blueprint: Blueprint,
+    me: int,
+    learner: Learner,
+    folder: Path,
+    queues: Queues,
+    words: Words,
+    over: threading.Event,
 ) -> None:
     """The life of a client; whatever ends it early is reported."""
     torch.set_num_threads(1)
-    settings, nodes = blueprint.settings, blueprint.nodes
+    settings = blueprint.settings
 
     def report(message: Message) -> None:
         words.put((me, message))
 
     with reported_failures(report) as at:
-        device = torch.device(choose_device(settings.device, me, torch.cuda.device_count()))
         view, rule = first_view(blueprint).told_to(me), find_rule(settings.rule)
-        learner = make_learner(settings, me, nodes, blueprint.run_seed, device)
         links = Inside(around(view, me, settings, rule, learner.size), queues, over)
         task = Task(
             settings,
             rule,
             learner,
-            device,
+            device_of(blueprint, me),
             blueprint.run_seed,
-            nodes,
+            blueprint.nodes,
             blueprint.fingerprint,
             folder,
             report,

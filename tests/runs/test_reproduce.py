@@ -14,9 +14,10 @@ from processes import eventually
 from lppa.cli import main
 from lppa.reproduce.cells import read_results
 from lppa.reproduce.experiments import DP, DSGT, EXPERIMENTS, LPPA, Plan, all_cells
+from lppa.reproduce.readings import DEFAULT
 from lppa.reproduce.sizes import TINY
 
-PLAN = Plan(TINY, "paper", (1,), ("digits",))
+PLAN = Plan(TINY, DEFAULT, None, ("digits",))
 
 
 def finished(out):
@@ -92,7 +93,7 @@ def test_whoever_is_stopped_at_any_point_gets_the_same_tables_in_the_end(started
         assert short == long
 
     for name in EXPERIMENTS:
-        for suffix in ("md", "csv") if name.startswith("table") else ("png", "svg", "csv"):
+        for suffix in ("png", "svg", "csv") if name.startswith("fig") else ("md", "csv"):
             assert (stopped / f"{name}-tiny.{suffix}").stat().st_size > 50
     written = {file: file.read_bytes() for file in stopped.glob("*-tiny.*")}
     assert whole(started, stopped, "all", "--show")["tables"] == found["tables"]
@@ -110,14 +111,17 @@ def test_whoever_is_stopped_at_any_point_gets_the_same_tables_in_the_end(started
 @pytest.mark.skipif("LPPA_DATA" not in os.environ, reason="LPPA_DATA is not set")
 def test_rows_of_a_table_are_attacked_too(started, tmp_path):
     found = whole(started, tmp_path / "out", "table2", "--datasets", "adult")
-    rows = {(row["rule"], row["attack"]): row for row in found["tables"]["table2"]["rows"]}
-    assert len(rows) == 5
+    rows = {(row["rule"], row["attacker"]): row for row in found["tables"]["table2"]["rows"]}
+    assert len(rows) == 10
     for row in rows.values():
         assert row["attacks"] == 1
-        assert row["raw MSE"] >= 0
-        assert row["mean guess, median"] > 0
-        assert row["PSNR, median"] is None
-    assert rows["DSGT", "naive/svd"]["raw MSE"] < 1e-6 < rows["LPPA", "naive/svd"]["raw MSE"]
+        assert row["distance"] >= 0
+        assert row["distance of mean, median"] > 0
+        assert row["psnr, median"] is None
+        assert -1 <= row["cosine, median"] <= 1
+    near, far = (rows[rule, "naive"]["distance"] for rule in ("DSGT", "LPPA"))
+    assert near < 1e-2 < far
+    assert any("a random start N(0, 1) is" in note for note in found["tables"]["table2"]["notes"])
 
 
 def test_showing_runs_nothing_and_says_what_is_missing(tmp_path):
@@ -125,10 +129,10 @@ def test_showing_runs_nothing_and_says_what_is_missing(tmp_path):
     argv = ["reproduce", "table1", "--tiny", "--show", "--out", str(out)]
     result = CliRunner().invoke(main, argv)
     assert result.exit_code == 0, result.output
-    assert "4 of 4 cells are missing" in result.stderr
+    assert "5 of 5 cells are missing" in result.stderr
     assert not out.exists()
     shown = json.loads(CliRunner().invoke(main, [*argv, "--json"]).stdout)
-    assert len(shown["missing"]) == 4
+    assert len(shown["missing"]) == 5
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,14 @@ def test_errors_are_in_parts_of_the_box():
     assert psnr(0.01) == pytest.approx(20)
 
 
+def test_a_distance_is_the_plain_length_of_what_networks_are_given():
+    wide = Victim("lenet", (1, 8, 8), 10, low=-1.0, high=3.0)
+    x = torch.zeros(2, 1, 8, 8)
+    guess = torch.stack([torch.full((1, 8, 8), 1.0), torch.full((1, 8, 8), 10.0)])
+    # Not clamped, not in parts of the box: 8 and 80, in the mean over the batch.
+    assert score(guess, x, wide)["distance"] == pytest.approx(44)
+
+
 def test_the_mean_image_beats_zeros_and_both_beat_a_random_start():
     x, _ = batch(*range(10))
     start = torch.randn(x.shape, generator=torch.Generator().manual_seed(0))
