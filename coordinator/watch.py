@@ -19,6 +19,7 @@ from lppa.coordinator.metrics import Collection, check_metrics, check_totals
 from lppa.coordinator.witness import check_words, statements
 from lppa.protocol.codec import BadMessage
 from lppa.protocol.errors import RunFailed
+from lppa.protocol.links import late_every
 from lppa.protocol.messages import (
     STAGES,
     Done,
@@ -314,7 +315,8 @@ class Watch:
 
     def _name_the_late(self, now: float) -> dict[int, float]:
         """Who keeps others waiting although nobody keeps it waiting, and for how long."""
-        fresh = {n: about for n, about in self.late.items() if now - about[2] < 3.0}
+        limit = 3 * late_every(self.roster.nodes)
+        fresh = {n: about for n, about in self.late.items() if now - about[2] < limit}
         waits: dict[int, float] = {}
         for whom, seconds, _ in fresh.values():
             if whom not in fresh and whom in self.outstanding:

@@ -108,7 +108,7 @@ class Links(ABC):
         self.dropped: Counter[str] = Counter()
         self.mailbox = Mailbox(random_delay(around.latency))
         self.tap: Tap | None = None
-        # Hears the round, the peer and the seconds about every second of waiting.
+        # Hears the round, the peer and the seconds now and then while it is waited for.
         self.on_wait: Callable[[int, int, float], None] | None = None
 
     def send(self, message: Exchanged, *receivers: int) -> None:
@@ -131,7 +131,7 @@ class Links(ABC):
         patience, told = Patience(self.around.timeout), 0
         while (message := self.mailbox.take(kind, epoch, round, sender, part)) is None:
             left = patience.look()
-            if patience.waited >= told + 1 and self.on_wait is not None:
+            if patience.waited >= told + late_every(self.around.nodes) and self.on_wait is not None:
                 told = int(patience.waited)
                 self.on_wait(round, sender, patience.waited)
             if left <= 0 and self._is_led():
@@ -297,6 +297,11 @@ def largest_message(around: Neighbourhood) -> int:
     item = np.dtype(around.dtype).itemsize
     state = sum(around.sizes(0, 0).values())
     return max(item * max(state, len(around.span(0))), 2 * SEED_BYTES)
+
+
+def late_every(nodes: int) -> float:
+    """Seconds of waiting between two words about it: a coordinator of many hears many."""
+    return max(1.0, nodes / 64)
 
 
 def part_of(size: int) -> int:

@@ -101,7 +101,7 @@ class Entered:
 
 @dataclass(frozen=True)
 class Late:
-    """Node to coordinator, about every second while it waits: for whom, and for how long."""
+    """Node to coordinator, now and then while it waits: for whom, and for how long."""
 
     epoch: int
     round: int
