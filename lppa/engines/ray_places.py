@@ -17,6 +17,7 @@ from lppa.engines.ray_host import RayHost
 from lppa.protocol.errors import RunFailed
 
 RESERVE = 10.0  # seconds for Ray to find room for all nodes
+TOO_SLOW = "it gives itself 30 s: try again when this machine has less to do"
 STORE = 100 << 20  # bytes of the object store of a Ray of our own: only news goes through it
 
 
@@ -55,7 +56,9 @@ def connect(address: str | None, bundles: Bundles, private: Path, opened: ExitSt
     try:
         ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
     except Exception as error:  # of no kind in particular, where Ray takes too long to start
-        raise RunFailed(f"cannot connect to Ray: {first_line(error)}") from None
+        said = first_line(error)
+        advice = f"; {TOO_SLOW}" if "timed out during startup" in said else ""
+        raise RunFailed(f"cannot connect to Ray: {said}{advice}") from None
 
 
 def make_places(bundles: Bundles) -> list[Place]:

@@ -10,6 +10,7 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from processes import Command, Started, command_line, eventually
@@ -62,7 +63,7 @@ class RayCluster:
             assert TOO_SLOW in host.err, host.end()
             end_session(host.pid)
             shutil.rmtree(self.newest)
-        pytest.skip(f"Ray had no time to start here, {TRIES} times: it gives itself 30 s")
+        skip_too_slow()
 
     @property
     def newest(self) -> Path:
@@ -79,6 +80,11 @@ class RayCluster:
         for host in self.hosts:
             end_session(host.pid)
             host.end()
+
+
+def skip_too_slow() -> NoReturn:
+    """For a Ray that was too slow for itself at every try."""
+    pytest.skip(f"Ray had no time to start here, {TRIES} times: it gives itself 30 s")
 
 
 def end_session(leader: int) -> None:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from clusters import TOO_SLOW, TRIES
+from clusters import TOO_SLOW, TRIES, skip_too_slow
 from hosts import SMALL
 from processes import eventually, marked, read_lines
 from sshd import Sshd
@@ -207,6 +207,8 @@ def test_a_ray_of_the_runs_own_takes_a_problem_in_memory(in_memory, tmp_path, mo
                 if TOO_SLOW not in str(error):
                     raise
                 shutil.rmtree(tmp_path / "there")
+        else:
+            skip_too_slow()
         assert list(Path(short).iterdir()) == []
     assert bits(there.folder) == bits(here.folder)
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from clusters import TOO_SLOW, TRIES, ray_cluster, session
+from clusters import TOO_SLOW, TRIES, ray_cluster, session, skip_too_slow
 from hosts import NODES, SMALL, alone
 from processes import Started, command_line, eventually, read_lines, read_summary
 from script_modules import import_script
@@ -246,6 +246,8 @@ def test_without_an_address_a_run_has_a_ray_of_its_own_which_ends_with_it(chaos,
             if TOO_SLOW not in ended.err:
                 break
             shutil.rmtree(tmp_path / "run")
+        else:
+            skip_too_slow()
         assert ended.code == 0, ended
     here, there = (chaos.results(tmp_path / name, NODES) for name in ("alone", "run"))
     assert chaos.differences(here, there) == []
