@@ -72,7 +72,9 @@ def same_as_dsgt(
     plan: Plan, results: Results, names: Sequence[str], variant: Variant
 ) -> tuple[list[str], list[str], str]:
     """Rows where a rule is within one deviation of DSGT, rows where not, and the widest gap."""
-    good, bad, gaps = [], [], []
+    good: list[str] = []
+    bad: list[str] = []
+    gaps: list[tuple[float, str]] = []
     for name in names:
         for row in rows_of(name, plan.datasets):
             base, found = (highest(plan, results, name, row, v) for v in (DSGT, variant))
@@ -101,7 +103,8 @@ def gathered(good: Sequence[str], bad: Sequence[str], widest: str) -> str:
 
 
 def root_of_two(plan: Plan, results: Results) -> tuple[str, str]:
-    good, bad = [], []
+    good: list[str] = []
+    bad: list[str] = []
     for beta in plan.size.betas:
         far = {
             variant: spread(
@@ -189,7 +192,8 @@ def dlg_defeated(plan: Plan, results: Results) -> tuple[str, str]:
 
 
 def tenfold(plan: Plan, results: Results) -> tuple[str, str]:
-    good, bad = [], []
+    good: list[str] = []
+    bad: list[str] = []
     for dataset in plan.datasets:
         far = []
         for variant in (DSGT, LPPA):
@@ -211,7 +215,8 @@ def falls(
     plan: Plan, results: Results, name: str, values: Sequence[int], cell: Callable[..., Cell]
 ) -> tuple[str, str]:
     """Whether accuracy at the last value is below that at the first by more than a deviation."""
-    good, bad = [], []
+    good: list[str] = []
+    bad: list[str] = []
     for variant in RULES:
         first, last = (
             accuracy(results, [cell(variant, seed, value) for seed in plan.seeds_of(name)]).best

@@ -128,9 +128,9 @@ def plain_rows(table: Table) -> list[dict[str, Any]]:
         plain: dict[str, Any] = {}
         for name in columns:
             value = row.get(name)
-            known = isinstance(value, kinds)
-            plain[name] = value.mean if known else value
-            if name in wide:
-                plain[f"{name} ±"] = deviation(value, table.deviation) if known else None
+            if isinstance(value, kinds):
+                plain |= {name: value.mean, f"{name} ±": deviation(value, table.deviation)}
+            else:
+                plain |= {name: value, **({f"{name} ±": None} if name in wide else {})}
         made.append(plain)
     return made
