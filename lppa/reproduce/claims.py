@@ -74,7 +74,7 @@ def same_as_dsgt(
     """Rows where a rule is within one deviation of DSGT, rows where not, and the widest gap."""
     good: list[str] = []
     bad: list[str] = []
-    gaps = []
+    gaps: list[tuple[float, str]] = []
     for name in names:
         for row in rows_of(name, plan.datasets):
             base, found = (highest(plan, results, name, row, v) for v in (DSGT, variant))

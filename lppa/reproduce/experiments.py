@@ -117,8 +117,10 @@ class Plan:
     def local(self, variant: Variant, seed: int, steps: int) -> Cell:
         """A training run with so many local updates a round."""
         rounds = self.size.local_rounds
-        often: dict[str, Any] = {"rounds": rounds, "eval_every": max(1, rounds // 10)}
-        return self.training(self.shown, variant, seed, local_steps=steps, **often)
+        often = max(1, rounds // 10)
+        return self.training(
+            self.shown, variant, seed, local_steps=steps, rounds=rounds, eval_every=often
+        )
 
     def attacked(
         self,

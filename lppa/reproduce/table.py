@@ -128,9 +128,9 @@ def plain_rows(table: Table) -> list[dict[str, Any]]:
         plain: dict[str, Any] = {}
         for name in columns:
             value = row.get(name)
-            spread = value if isinstance(value, kinds) else None
-            plain[name] = value if spread is None else spread.mean
-            if name in wide:
-                plain[f"{name} ±"] = spread and deviation(spread, table.deviation)
+            if isinstance(value, kinds):
+                plain |= {name: value.mean, f"{name} ±": deviation(value, table.deviation)}
+            else:
+                plain |= {name: value, **({f"{name} ±": None} if name in wide else {})}
         made.append(plain)
     return made
