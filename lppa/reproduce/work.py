@@ -88,7 +88,7 @@ def run_cell(cell: Cell, out: Path, tell: Tell) -> CellResult:
 def run(
     blueprint: Blueprint, folder: Path, listener: Listener, attackers: tuple[int, ...]
 ) -> Summary:
-    """In this process, which takes a quarter less of a processor; who records has to be a node."""
+    """In this process, which takes less of a processor; who records has to be a node."""
     if attackers:
         return run_local(blueprint, folder, listener, attackers=attackers)
     # Imported late: it brings PyTorch, which a worker that only attacks has in its fork server.
