@@ -32,6 +32,7 @@ TIMEOUT = 600.0
 GROWTH = {
     "dataset": "digits",
     "model": "cnn",
+    "init_weights": "default",
     "partition": "iid",
     "momentum": 0.0,
     "weight_decay": 0.0,
