@@ -109,8 +109,9 @@ class Plan:
             "eval_samples": 0,
             **data.more,
         }
-        for name in ("rounds", "eval_every"):
-            told[name] = max(1, told[name] // self.size.shorter)
+        told["rounds"] = max(1, told["rounds"] // self.size.shorter)
+        if self.size.tests is not None:
+            told["eval_every"] = max(1, told["rounds"] // self.size.tests)
         told |= {**self.size.changes, **changes}
         return self._cell(dataset, data.dataset, nodes, told, variant, seed)
 

@@ -43,7 +43,9 @@ class Size:
     curve_rounds: tuple[int, ...]
     """Rounds whose messages are attacked for the curve over rounds."""
     shorter: int = 1
-    """Rounds of training, and those between two tests, are the reading's divided by this."""
+    """Rounds of training are the reading's divided by this."""
+    tests: int | None = None
+    """In a training run; None: as the reading has it."""
     changes: Mapping[str, Any] = field(default_factory=dict)
     """What training runs of this size have otherwise than the reading."""
     copies: tuple[tuple[str, Rows], ...] = ()
@@ -82,7 +84,8 @@ QUICK = Size(
     inversion="dlg",
     curve_rounds=(0, 8),
     shorter=5,
-    changes={"batch": 32, "normalize": True},
+    tests=5,
+    changes={"batch": 32, "normalize": True, "lr": 0.1},
     copies=(("digits", None),),
     other_copies=(1500, 500),
 )
@@ -100,6 +103,7 @@ TINY = Size(
     inversion="svd",
     curve_rounds=(0, 1),
     shorter=200,
+    tests=2,
     changes={"batch": 32},
     other_copies=(200, 100),
 )

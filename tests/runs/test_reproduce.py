@@ -118,7 +118,7 @@ def test_rows_of_a_table_are_attacked_too(started, tmp_path):
         assert row["distance"] >= 0
         assert row["distance of mean, median"] > 0
         assert row["psnr, median"] is None
-        assert -1 <= row["cosine, median"] <= 1
+        assert abs(row["cosine, median"]) < 1.001  # rounding may go a little beyond 1
     near, far = (rows[rule, "naive"]["distance"] for rule in ("DSGT", "LPPA"))
     assert near < 1e-2 < far
     assert any("a random start N(0, 1) is" in note for note in found["tables"]["table2"]["notes"])
