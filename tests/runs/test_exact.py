@@ -142,11 +142,13 @@ def run_in_threads(settings, folder, nodes=5, part=PART):
     blueprint = make_blueprint(make_settings({"timeout": 300, **settings}), nodes, "threads")
     queues = [queue.SimpleQueue() for _ in range(nodes)]
     settings, ended = blueprint.settings, [None] * nodes
+    cpu, rule = torch.device("cpu"), RULES[settings.rule]
+    # One after the other: what opens files of arrays cannot be done by several threads at once.
+    learners = [make_learner(settings, i, nodes, blueprint.run_seed, cpu) for i in range(nodes)]
 
     def client(i):
-        cpu, rule = torch.device("cpu"), RULES[settings.rule]
         view = first_view(blueprint).told_to(i)
-        learner = make_learner(settings, i, nodes, blueprint.run_seed, cpu)
+        learner = learners[i]
         near = replace(around(view, i, settings, rule, learner.size), part=part)
         links = LocalLinks(near, queues)
         own, silent = folder / str(i), lambda message: None
