@@ -18,6 +18,7 @@ from lppa.reproduce.experiments import (
     DP,
     DP_EVERY_ROUND,
     DSGT,
+    EXPERIMENTS,
     LPPA,
     LPPA_EVERY_ROUND,
     NAIVE,
@@ -46,6 +47,13 @@ class Verdict:
     seen: str
     shown_by: str
     criterion: str
+    whole: bool
+    """Whether all is finished that shows it; else the verdict is one so far."""
+
+    @property
+    def said(self) -> str:
+        """The verdict, no stronger than its runs."""
+        return self.verdict if self.whole or self.verdict == OPEN else f"{self.verdict}, so far"
 
 
 Judge = Callable[[Plan, Results], tuple[str, str]]
@@ -332,7 +340,11 @@ JUDGED: tuple[tuple[str, Judge, str, str], ...] = (
 
 def verdicts(plan: Plan, results: Results) -> list[Verdict]:
     """All ten, in the paper's order."""
+
+    def whole(names: str) -> bool:
+        return all(c.key in results for name in names.split() for c in EXPERIMENTS[name](plan))
+
     return [
-        Verdict(claim, *judge(plan, results), shown_by, criterion)
+        Verdict(claim, *judge(plan, results), shown_by, criterion, whole(shown_by))
         for claim, judge, shown_by, criterion in JUDGED
     ]

@@ -30,7 +30,7 @@ def page(plan: Plan, results: Results, suffix: str = "") -> str:
     claims = markdown_rows(
         ("the paper says", "verdict", "what was seen", "shown by"),
         [
-            (one.claim, f"*{one.verdict}*", one.seen, links(plan, results, one.shown_by, suffix))
+            (one.claim, f"*{one.said}*", one.seen, links(plan, results, one.shown_by, suffix))
             for one in verdicts(plan, results)
         ],
     )
@@ -111,7 +111,7 @@ def claims_page(plan: Plan, results: Results, suffix: str = "") -> str:
 
 def claim_lines(number: int, one: Verdict, shown: str) -> list[str]:
     return [
-        f"## {number}. {one.claim}: {one.verdict}",
+        f"## {number}. {one.claim}: {one.said}",
         "",
         f"- Holds where {one.criterion}.",
         f"- Seen: {one.seen}.",

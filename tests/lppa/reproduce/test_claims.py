@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from click.testing import CliRunner
 
 from lppa.cli import main
 from lppa.reproduce.cells import Store
-from lppa.reproduce.claims import FAILS, HOLDS, HOLDS_IF, OPEN, verdicts
+from lppa.reproduce.claims import FAILS, HOLDS, HOLDS_IF, OPEN, Verdict, verdicts
 from lppa.reproduce.experiments import (
     DIFFERENCE,
     DP,
@@ -117,6 +119,13 @@ def test_dp_ends_in_nan_if_all_its_runs_do(start, every, expected):
 def test_dlg_is_defeated_if_no_attacker_comes_nearer_than_the_mean_row(near, expected):
     results = attacked(LPPA, 50.0, near)
     assert verdict(DEFEATED, results) == expected
+
+
+def test_a_verdict_on_a_part_of_the_runs_says_that_it_is_one_so_far():
+    one = Verdict("claim", HOLDS, "seen", "table1", "criterion", whole=False)
+    assert (one.said, replace(one, whole=True).said) == ("holds, so far", "holds")
+    assert replace(one, verdict=OPEN).said == OPEN
+    assert not any(found.whole for found in verdicts(PLAN, {}))
 
 
 @pytest.mark.parametrize(("plain", "expected"), [(0.1, HOLDS), (20.0, FAILS)])
