@@ -25,7 +25,7 @@ from typing import Any
 
 from lppa.protocol.book import AddressBook
 from lppa.protocol.errors import LppaError
-from lppa.protocol.files import make_private, open_privately
+from lppa.protocol.files import forget_unfinished, make_private, open_privately
 from lppa.running.chaos import Chaos, trouble_of
 from lppa.running.launcher import GRACE
 from lppa.running.limits import allow_files
@@ -175,6 +175,9 @@ class LocalNodes:
             output = output_file(self.folder, node)
             if output.exists() and output.stat().st_size == 0:
                 output.unlink()
+            # Whoever was killed may have been writing.
+            for place in (output.parent, output.parent / "checkpoints"):
+                forget_unfinished(place)
         self.processes = []
         self.running.close()
 
