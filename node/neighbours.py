@@ -150,20 +150,33 @@ class Neighbours:
         self, t: int, vectors: Mapping[str, Tensor], part: int
     ) -> Iterator[tuple[int, float, Mapping[str, Tensor]]]:
         """All senders of a round with their weights and vectors, one's own included, in order."""
+        with self.clock("exchange"):
+            arrived = self._arrived(t, part)
         for sender, weight in self.row.items():
             if sender == self.me:
                 yield sender, weight, vectors
                 continue
             with self.clock("exchange"):
-                arrived = self._looked.pop((sender, part), None)
-                if arrived is None:
-                    arrived = self.links.receive(State, t, sender, part).vectors
-                state = {name: torch.from_numpy(array) for name, array in arrived.items()}
+                # Handed on one by one, so that none is kept longer than it takes to mix it.
+                arrays = arrived.pop(sender)
+                state = {name: torch.from_numpy(array) for name, array in arrays.items()}
                 self.scrutiny.see(t, sender, state, part)
                 if self.device.type == "cuda":
                     state = {name: onto(vector, self.device) for name, vector in state.items()}
             yield sender, weight, state
         self.scrutiny.judge(t)
+
+    def _arrived(self, t: int, part: int) -> dict[int, Mapping[str, np.ndarray]]:
+        """What all others have sent in a round, when all of it is here."""
+        arrived: dict[int, Mapping[str, np.ndarray]] = {}
+        if self._looked:
+            for sender in self.inputs:
+                if (looked := self._looked.pop((sender, part), None)) is not None:
+                    arrived[sender] = looked
+        awaited = [sender for sender in self.inputs if sender not in arrived]
+        states = self.links.receive_all(State, t, awaited, part)
+        arrived |= {j: state.vectors for j, state in zip(awaited, states, strict=True)}
+        return arrived
 
     def _check_finite(self, message: State) -> None:
         """A receiver would drop such a message; better to say here what has happened."""
@@ -193,10 +206,8 @@ class Neighbours:
         with self.clock("exchange"):
             for receiver, delta in sent.items():
                 self.links.send(Noise(self.epoch, t, to_wire(delta), part), receiver)
-            return [
-                from_wire(self.links.receive(Noise, t, sender, part).delta, self.device)
-                for sender in self.inputs
-            ]
+            received = self.links.receive_all(Noise, t, self.inputs, part)
+            return [from_wire(noise.delta, self.device) for noise in received]
 
     def exchange_seeds(
         self, t: int, sent: dict[int, tuple[bytes, bytes]]
@@ -206,8 +217,11 @@ class Neighbours:
             for receiver, pair in sent.items():
                 arrays = (np.frombuffer(part, np.uint8) for part in pair)
                 self.links.send(Seed(self.epoch, t, *arrays), receiver)
-            received = {sender: self.links.receive(Seed, t, sender) for sender in self.inputs}
-        return {j: (m.seed.tobytes(), m.commitment.tobytes()) for j, m in received.items()}
+            received = self.links.receive_all(Seed, t, self.inputs)
+        return {
+            j: (m.seed.tobytes(), m.commitment.tobytes())
+            for j, m in zip(self.inputs, received, strict=True)
+        }
 
 
 def to_wire(vector: Tensor) -> np.ndarray:

@@ -46,7 +46,8 @@ from lppa.protocol.view import View
 log = logging.getLogger("lppa.node")
 
 Report = Callable[[Message], None]
-PROGRESS_EVERY = 0.2
+PROGRESS_EVERY = 0.2  # seconds between two words of one client about its progress
+PROGRESS_RATE = 100.0  # words a second of all clients together: nobody reads more
 MODEL_EVERY = 10.0  # seconds, at least, between two models that are kept on the way
 
 
@@ -163,7 +164,7 @@ class Training:
 
     def _progress(self, t: int, within: tuple[int, ...] = ()) -> None:
         """Says now and then how far it is."""
-        if time.monotonic() - self.reported > PROGRESS_EVERY:
+        if time.monotonic() - self.reported > max(PROGRESS_EVERY, self.task.nodes / PROGRESS_RATE):
             self.reported = time.monotonic()
             self.task.report(Progress(t, within))
 

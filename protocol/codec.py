@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import lru_cache
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import msgpack
 import numpy as np
@@ -89,6 +89,30 @@ ARRAY, VECTORS = "np.ndarray", "Vectors"
 IN_HEADER = ("epoch", "round")  # of every message, 0 where it has none
 
 
+class Travels(NamedTuple):
+    """How the fields of a kind of message travel: as frames, or in the header if they differ from
+    their defaults. Sorted out once, since messages are written all the time."""
+
+    vectors: tuple[str, ...]
+    arrays: tuple[str, ...]
+    body: tuple[tuple[str, Any], ...]
+
+
+def _travels(about: tuple[Field[Any], ...]) -> Travels:
+    return Travels(
+        tuple(field.name for field in about if field.type == VECTORS),
+        tuple(field.name for field in about if field.type == ARRAY),
+        tuple(
+            (field.name, field.default)
+            for field in about
+            if field.type not in (VECTORS, ARRAY) and field.name not in IN_HEADER
+        ),
+    )
+
+
+TRAVELS = {kind: _travels(about) for kind, about in FIELDS.items()}
+
+
 # What differs from message to message of one kind stands last and has a fixed width, so that all
 # before it is made once. Big-endian, as msgpack has it, each behind its name.
 DATE = struct.Struct(">6s c I 6s c I")
@@ -122,14 +146,15 @@ def write(message: Message, run: str, sender: int) -> Letter:
     """A message as it is sent to one receiver or many."""
     arrays: dict[str, np.ndarray] = {}
     body: dict[str, Any] = {}
-    for about in FIELDS[type(message)]:
-        value = getattr(message, about.name)
-        if about.type == VECTORS:
-            arrays |= value
-        elif about.type == ARRAY:
-            arrays[about.name] = value
-        elif about.name not in IN_HEADER and value != about.default:
-            body[about.name] = value
+    travels = TRAVELS[type(message)]
+    for name in travels.vectors:
+        arrays |= getattr(message, name)
+    for name in travels.arrays:
+        arrays[name] = getattr(message, name)
+    for name, default in travels.body:
+        value = getattr(message, name)
+        if value != default:
+            body[name] = value
     frames = [np.ascontiguousarray(array) for array in arrays.values()]
     specs = tuple(
         (name, array.dtype.str, array.shape) for name, array in zip(arrays, frames, strict=True)

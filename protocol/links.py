@@ -122,31 +122,41 @@ class Links(ABC):
 
     def receive(self, kind: type[Kind], round: int, sender: int, part: int = 0) -> Kind:
         """The message of that kind and round from one in-neighbour; waits until the deadline."""
+        return self.receive_all(kind, round, (sender,), part)[0]
+
+    def receive_all(
+        self, kind: type[Kind], round: int, senders: Sequence[int], part: int = 0
+    ) -> list[Kind]:
+        """Those of several in-neighbours, in their order; waits as long for each to come."""
         if round > self.round:
             self.round = round
-        epoch = self.around.epoch
-        message = self.mailbox.take(kind, epoch, round, sender, part)
-        if message is not None:
-            return message
-        patience, told = Patience(self.around.timeout), 0
-        while (message := self.mailbox.take(kind, epoch, round, sender, part)) is None:
+        when = (self.around.epoch, round, part)
+        found = self.mailbox.take_all(kind, when, senders)
+        patience, told = None, 0
+        while len(found) < len(senders):
+            patience = patience or Patience(self.around.timeout)
+            missing = [sender for sender in senders if sender not in found]
             left = patience.look()
             if patience.waited >= told + late_every(self.around.nodes) and self.on_wait is not None:
                 told = int(patience.waited)
-                self.on_wait(round, sender, patience.waited)
+                self.on_wait(round, missing[0], patience.waited)
             if left <= 0 and self._is_led():
                 left = self.around.timeout
             if left <= 0:
                 raise RunFailed(
                     f"node {self.around.me} waited {self.around.timeout:g} s for the "
-                    f"{kind.__name__.lower()} of round {round} from node {sender}"
-                    f"{self._news_of(sender)}",
-                    node=sender,
+                    f"{kind.__name__.lower()} of round {round} from node {missing[0]}"
+                    f"{self._news_of(missing[0])}",
+                    node=missing[0],
                     round=round,
                 )
             due = self.mailbox.next_due()
-            self._gather(min(left, 1.0 if due is None else due))
-        return message
+            lacking = self.mailbox.count_lacking(kind, when, missing)
+            self._gather(min(left, 1.0 if due is None else due), lacking)
+            if came := self.mailbox.take_all(kind, when, missing):
+                found |= came
+                patience, told = None, 0
+        return [found[sender] for sender in senders]
 
     def accept(self, envelope: Envelope, speaker: int | None) -> bool:
         """Puts a message into the mailbox, or drops it with a reason and returns False."""
@@ -161,10 +171,10 @@ class Links(ABC):
         return True
 
     def accept_foreseen(self, sender: int, state: State) -> bool:
-        """The same for an in-neighbour's state that is as it has to be, but for its values and
-        for when it comes."""
+        """The same for an in-neighbour's next state, as it has to be but for its values, and
+        perhaps early."""
         try:
-            self._check_time(sender, state)
+            self._check_round(state)
             for name, array in state.vectors.items():
                 check_finite(name, array)
         except BadMessage as reason:
@@ -204,10 +214,13 @@ class Links(ABC):
 
     def _check_time(self, sender: int, message: Exchanged) -> None:
         """Neither too late nor too early, nor for the second time."""
-        if not self.round <= message.round <= self.round + self.around.nodes:
-            raise BadMessage(f"round {message.round} while this node is in round {self.round}")
+        self._check_round(message)
         if self.mailbox.has_had(sender, message):
             raise BadMessage(f"a second {type(message).__name__.lower()} for one round")
+
+    def _check_round(self, message: Exchanged) -> None:
+        if not self.round <= message.round <= self.round + self.around.nodes:
+            raise BadMessage(f"round {message.round} while this node is in round {self.round}")
 
     def _check_arrays(self, message: Exchanged) -> None:
         """Names, types and sizes are those of this round, and all values are numbers."""
@@ -250,8 +263,9 @@ class Links(ABC):
         """Hands a message on to its receivers."""
 
     @abstractmethod
-    def _gather(self, seconds: float) -> None:
-        """Takes in what arrives within the time; may return early."""
+    def _gather(self, seconds: float, count: int = 0) -> None:
+        """Takes in what arrives within the time; may return early, the sooner where nobody waits
+        for so many messages."""
 
 
 class LocalLinks(Links):
@@ -273,7 +287,7 @@ class LocalLinks(Links):
         for receiver in receivers:
             self.queues[receiver].put(Envelope(self.around.me, message))
 
-    def _gather(self, seconds: float) -> None:
+    def _gather(self, seconds: float, count: int = 0) -> None:
         try:
             self.accept(self.queues[self.around.me].get(timeout=seconds), None)
         except queue.Empty:

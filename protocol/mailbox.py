@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Protocol, TypeVar
@@ -58,20 +58,25 @@ class Mailbox:
         taken = self._taken.get((kind, sender), (-1, -1, -1))
         return when <= taken or (kind, when, sender) in self._known
 
-    def take(
-        self, kind: type[Kind], epoch: int, round: int, sender: int, part: int = 0
-    ) -> Kind | None:
-        """Hands a message out, once; None if it is not there (yet)."""
-        key = (kind, (epoch, round, part), sender)
+    def take_all(self, kind: type[Kind], when: When, senders: Sequence[int]) -> dict[int, Kind]:
+        """Hands out, once, what is there (yet) of some senders."""
         now = time.monotonic() if self._held else 0.0
         while self._held and self._held[0][0] <= now:
             _, _, due, held = heapq.heappop(self._held)
             self._ready[due] = held
-        message: Kind | None = self._ready.pop(key, None)
-        if message is not None:
-            self._known.discard(key)
-            self._taken[kind, sender] = key[1]
-        return message
+        found: dict[int, Kind] = {}
+        for sender in senders:
+            key = (kind, when, sender)
+            message = self._ready.pop(key, None)
+            if message is not None:
+                self._known.discard(key)
+                self._taken[kind, sender] = when
+                found[sender] = message
+        return found
+
+    def count_lacking(self, kind: type, when: When, senders: Sequence[int]) -> int:
+        """How many of some senders' messages are not even held back here."""
+        return sum((kind, when, sender) not in self._known for sender in senders)
 
     def next_due(self) -> float | None:
         """Seconds until the first message that is held back may be taken."""

@@ -83,7 +83,7 @@ class Wire:
     def inbox(self) -> Inbox:
         """Binds this process's own endpoint."""
         peer = _entry(self.book, self.me)
-        socket = self._socket(zmq.ROUTER)
+        socket = self._socket(zmq.ROUTER, peer.endpoint)
         socket.router_handover = True
         socket.router_mandatory = True
         if self.keys:
@@ -115,7 +115,7 @@ class Wire:
         """
         peer = _entry(self.book, receiver)
         endpoint = endpoint or peer.endpoint
-        socket = self._socket(zmq.DEALER)
+        socket = self._socket(zmq.DEALER, endpoint)
         socket.sndtimeo = int(send_timeout * 1000)
         socket.maxmsgsize = 2 * MAX_HEADER  # only answers come back
         # The same after a broken connection, so that answers find their way again.
@@ -140,14 +140,16 @@ class Wire:
             self.guard = Guard()
         return self.guard
 
-    def _socket(self, kind: int) -> zmq.Socket[bytes]:
+    def _socket(self, kind: int, endpoint: str) -> zmq.Socket[bytes]:
         socket = self.context.socket(kind)
         socket.ipv6 = True
         socket.sndhwm = socket.rcvhwm = QUEUE
         socket.maxmsgsize = MAX_FRAME
-        socket.heartbeat_ivl = HEARTBEAT_MS
-        socket.heartbeat_timeout = HEARTBEAT_TIMEOUT_MS
-        socket.tcp_maxrt = UNHEARD_MS
+        if endpoint.startswith("tcp:"):
+            # Within a machine the kernel tells when the other end is gone.
+            socket.heartbeat_ivl = HEARTBEAT_MS
+            socket.heartbeat_timeout = HEARTBEAT_TIMEOUT_MS
+            socket.tcp_maxrt = UNHEARD_MS
         socket.reconnect_ivl = 50
         socket.reconnect_ivl_max = 1000
         return socket

@@ -30,7 +30,7 @@ from lppa.protocol.messages import Progress, Pulse
 from lppa.protocol.network import NetworkLinks
 from lppa.protocol.outgoing import Reports
 from lppa.protocol.sockets import Wire
-from lppa.protocol.wire import Outbox, wait_for_any
+from lppa.protocol.wire import wait_for_any
 
 EVERY = 10  # rounds between checkpoints
 IDLE, BEATING, OVER = range(3)
@@ -83,7 +83,7 @@ class TimedLinks(NetworkLinks):
         with self.clock("acknowledgements"):
             super()._hear(receiver)
 
-    def _look_after(self, now: float) -> list[Outbox]:
+    def _look_after(self, now: float) -> list[int]:
         if not self.care.acknowledges:
             return []
         with self.clock("acknowledgements"):

@@ -55,9 +55,9 @@ class Inside(LocalLinks):
         if self.over.is_set():
             raise Stopped("the run is over")
 
-    def _gather(self, seconds: float) -> None:
+    def _gather(self, seconds: float, count: int = 0) -> None:
         self.check_for_stop()
-        super()._gather(seconds)
+        super()._gather(seconds, count)
 
 
 def run_inside(blueprint: Blueprint, folder: Path, listener: Listener) -> Summary:

@@ -197,9 +197,9 @@ def run_talkative_node(*given: Any) -> None:
     """
     honest = NetworkLinks._gather
 
-    def gather(self: NetworkLinks, seconds: float, boxes: Any = ()) -> None:
+    def gather(self: NetworkLinks, seconds: float, count: int = 0, boxes: Any = ()) -> None:
         self.reports(Progress(self.round))
-        honest(self, min(seconds, 1.0), boxes)
+        honest(self, min(seconds, 1.0), count, boxes)
 
     NetworkLinks._gather = gather
     run_command(*given)
