@@ -58,6 +58,7 @@ class FlatModel:
         self.convolves = any(parameter.dim() == 4 for parameter in self._parameters)
         self._owners = [_owner(self.module, name) for name in averages]
         self.layout = _layout({**parameters, **averages})
+        self._lengths = [slot.stop - slot.start for slot in self.layout]
         self.size = self.layout[-1].stop
         # Up to here the vector is parameters, behind it running averages.
         self.learned = self.layout[len(parameters) - 1].stop
@@ -106,11 +107,14 @@ class FlatModel:
     def _joined(self, loss: Tensor) -> Tensor:
         """The parameters' gradients one behind the other: each number is written twice."""
         learned = [p for p in self._parameters if p.requires_grad]
-        found = dict(
-            zip(learned, torch.autograd.grad(loss, learned, allow_unused=True), strict=True)
-        )
-        parts = [_or_zeros(found.get(p), p).reshape(-1) for p in self._parameters]
-        return torch.cat([*parts, self._none.new_zeros(self.size - self.learned)])
+        found = iter(torch.autograd.grad(loss, learned, allow_unused=True))
+        parts = [
+            _or_zeros(next(found) if p.requires_grad else None, p).reshape(-1)
+            for p in self._parameters
+        ]
+        if self._owners:
+            parts.append(self._none.new_zeros(self.size - self.learned))
+        return torch.cat(parts)
 
     def _filled(self, loss: Tensor) -> Tensor:
         """The same without a second copy of all of them, which takes longer."""
@@ -157,8 +161,13 @@ class FlatModel:
             module._buffers[name] = view
 
     def _views(self, vector: Tensor) -> list[Tensor]:
-        vector = vector.detach()
-        return [vector[slot.start : slot.stop].view(slot.shape) for slot in self.layout]
+        # In one call, and none for what is flat already: a small network's gradient takes not much
+        # longer than looking at its parameters one by one.
+        parts = torch.split_with_sizes(vector.detach(), self._lengths)
+        return [
+            part if len(slot.shape) == 1 else part.view(slot.shape)
+            for part, slot in zip(parts, self.layout, strict=True)
+        ]
 
 
 def _or_zeros(gradient: Tensor | None, parameter: Tensor) -> Tensor:

@@ -88,7 +88,7 @@ class Expander:
         sums: np.ndarray = np.zeros(size, np.int32 if len(streams) < 512 else np.int64)
         if self.beta == 0.0:
             return sums
-        work = _Work()
+        work = _Work(min(size, CHUNK))
         for first in range(0, size, CHUNK):
             part = sums[first : first + CHUNK]
             for sign, stream in streams:
@@ -116,7 +116,7 @@ class Expander:
 
     def _draws(self, stream: CipherContext, work: _Work) -> np.ndarray:
         """The next chunk of draws; overwritten by the next call."""
-        stream.update_into(ZEROS, work.words)
+        stream.update_into(work.zeros, work.words)
         # As a float the word has its sign and its place on a logarithmic scale in its bits.
         np.copyto(work.real, work.signed, casting="unsafe")
         np.right_shift(work.bits, PIECE_BITS, out=work.piece, casting="unsafe")
@@ -132,14 +132,15 @@ class Expander:
 class _Work:
     """The memory that chunks pass through."""
 
-    def __init__(self) -> None:
-        self.words = bytearray(4 * CHUNK + 63)  # the cipher wants a block more than it fills
-        self.signed = np.frombuffer(self.words, "<i4", CHUNK)
-        self.real = np.empty(CHUNK, np.float32)
+    def __init__(self, count: int) -> None:
+        self.zeros = memoryview(ZEROS)[: 4 * count]
+        self.words = bytearray(4 * count + 63)  # the cipher wants a block more than it fills
+        self.signed = np.frombuffer(self.words, "<i4", count)
+        self.real = np.empty(count, np.float32)
         self.bits = self.real.view(np.uint32)
-        self.piece = np.empty(CHUNK, np.intp)
-        self.value = np.empty(CHUNK, np.int32)
-        self.slope = np.empty(CHUNK, np.int32)
+        self.piece = np.empty(count, np.intp)
+        self.value = np.empty(count, np.int32)
+        self.slope = np.empty(count, np.int32)
 
 
 ZEROS = bytes(4 * CHUNK)

@@ -34,6 +34,7 @@ from lppa.protocol.links import SEED_BYTES
 class Draw(Protocol):
     """From the round to the noise that enters a vector, or some coordinates of it; None for none.
 
+    Each call makes a tensor of its own, which is the caller's to change.
     Parts of a vector are asked for in their order: neighbours make theirs at the same time.
     """
 
@@ -75,9 +76,12 @@ class NoiseSource:
 
     def to_tensor(self, steps: np.ndarray) -> Tensor:
         """Steps of the grid as noise."""
-        # Whole numbers first: times a power of two they stay what they were rounded to.
-        noise = torch.from_numpy(steps).to(self.device, self.dtype)
-        return noise.mul_(self.expander.step)
+        noise = torch.empty(len(steps), dtype=self.dtype)
+        there = noise.numpy()
+        # Rounded to the type first: times a power of two they stay what they were rounded to. NumPy
+        # does both in one pass.
+        np.multiply(steps, self.expander.step, out=there, dtype=there.dtype)
+        return noise.to(self.device)
 
 
 def none(source: NoiseSource, neighbours: Neighbours) -> Draw:
@@ -242,7 +246,8 @@ class Injection:
         if noise is None:
             return vector
         self.norm = length(noise)
-        return vector + noise
+        # Where the noise was, since new memory is slow.
+        return noise.add_(vector)
 
     def prepare(self, t: int) -> None:
         """Makes the noise of a round before it is needed, with all that neighbours must say."""

@@ -29,6 +29,9 @@ WORDS = 2.0**31  # magnitudes that a signed word can have
 # other 13 bits the first 9 say where in its piece a draw is.
 PIECE_BITS, PLACE_BITS = 13, 9
 PIECES, PLACES = 1 << (32 - PIECE_BITS), 1 << PLACE_BITS
+# By how much bits are moved; as arrays, since of a number NumPy makes one in every call.
+TO_PIECE, TO_PLACE = np.array(PIECE_BITS, np.uint32), np.array(PIECE_BITS - PLACE_BITS, np.uint32)
+TO_SLOPE, TO_DRAW = np.array(32 - PLACE_BITS, np.int32), np.array(PLACE_BITS, np.int32)
 # Below this every word has a piece of its own.
 SINGLE = 2.0 ** (1 + 23 - PIECE_BITS)
 
@@ -129,7 +132,9 @@ class PairExpander:
         Of all coordinates, or of those that are named.
         """
         where = range(self.size) if where is None else where
-        streams = [(sign, keystream(key, t, epoch, where.start)) for sign, key in terms]
+        # One that is added first, if there is one: then nothing has to change its sign.
+        signed = sorted(terms, key=lambda term: term[0], reverse=True)
+        streams = [(sign, keystream(key, t, epoch, where.start)) for sign, key in signed]
         # No draw reaches 2^22 steps, so that this many of them cannot run over.
         kind = np.int32 if len(streams) < 512 else np.int64
         if self.table is None or not streams:
@@ -157,10 +162,11 @@ class _Work:
         self.zeros = bytes(4 * count)
         self.words = bytearray(4 * count + 15)  # the cipher wants a block more than it fills
         self.signed = np.frombuffer(self.words, "<i4", count)
-        self.slope = self.signed.view(np.int32)
-        self.piece = torch.from_numpy(self.slope)
+        # The same memory in all the ways that it is looked at: each view made anew takes its time.
+        self.slope, self.piece = self.signed.view(np.int32), self.signed.view(np.uint32)
+        self.pieces = torch.from_numpy(self.slope)
         self.real = np.empty(count, np.float32)
-        self.bits = self.real.view(np.uint32)
+        self.bits, self.place = self.real.view(np.uint32), self.real.view(np.int32)
         self.draws = np.empty(count, np.int32)
         self.found = torch.from_numpy(self.draws)
 
@@ -171,16 +177,16 @@ class _Work:
         stream.update_into(self.zeros, self.words)
         # As a float the word has its sign and its place on a logarithmic scale in its bits.
         np.copyto(self.real, self.signed, casting="unsafe")
-        np.right_shift(self.bits, PIECE_BITS, out=self.slope.view(np.uint32))
+        np.right_shift(self.bits, TO_PIECE, self.piece)
         # PyTorch's gather takes 32-bit places as they are.
-        torch.index_select(table, 0, self.piece, out=self.found)
-        np.right_shift(self.bits, PIECE_BITS - PLACE_BITS, out=self.bits)
-        np.left_shift(self.draws, 32 - PLACE_BITS, out=self.slope)
-        np.right_shift(self.slope, 32 - PLACE_BITS, out=self.slope)
-        np.multiply(self.slope, self.bits.view(np.int32), out=self.slope)
-        np.add(self.draws, self.slope, out=self.draws)
+        torch.index_select(table, 0, self.pieces, out=self.found)
+        np.right_shift(self.bits, TO_PLACE, self.bits)
+        np.left_shift(self.draws, TO_SLOPE, self.slope)
+        np.right_shift(self.slope, TO_SLOPE, self.slope)
+        np.multiply(self.slope, self.place, self.slope)
+        np.add(self.draws, self.slope, self.draws)
         out = self.draws if to is None else to
-        return np.right_shift(self.draws[: len(out)], PLACE_BITS, out=out)
+        return np.right_shift(self.draws[: len(out)], TO_DRAW, out)
 
 
 @lru_cache(maxsize=4)
