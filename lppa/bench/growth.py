@@ -62,12 +62,13 @@ COMPARED = 32  # nodes that seconds are compared with
 DEGREES = ("ring", "random-regular:4", "random-regular:8", "random-regular:16", "full")
 
 
-def growth(sizes: Sequence[int] = FEW, rounds: int = 10) -> dict[str, Any]:
+def growth(sizes: Sequence[int] = FEW, rounds: int = 40) -> dict[str, Any]:
     """What a node costs in a round with the most nodes ÷ with the fewest, on a degree-4 graph.
 
-    `ratio` is of the processor's time; `seconds_ratio` compares the seconds per node and round with
-    those at 32 nodes. A line is fitted through the seconds of a round, and `residual` is how far
-    they are from it, relative to themselves, on average.
+    What a client does once, such as touching memory for the first time, is spread over its rounds:
+    of few rounds it would be the most. `ratio` is of the processor's time; `seconds_ratio` compares
+    the seconds per node and round with those at 32 nodes. A line is fitted through the seconds of a
+    round, and `residual` is how far they are from it, relative to themselves, on average.
     """
     rows = [
         {"nodes": nodes, **costs(run_once({**GROWTH, "rounds": rounds}, nodes), rounds)}

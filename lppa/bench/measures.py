@@ -300,7 +300,7 @@ MEASURES: dict[str, Callable[[], dict[str, Any]]] = {
 }
 # Too long, or too large, to be measured unless somebody asks for them.
 ASKED: dict[str, Callable[[], dict[str, Any]]] = {
-    "growth-1000": lambda: growth(MANY, rounds=5),
+    "growth-1000": lambda: growth(MANY, rounds=10),
     "growth-degree": growth_degree,
     "growth-parameters": growth_parameters,
 }
