@@ -160,8 +160,9 @@ class Led:
 
     @property
     def rounds_done(self) -> int:
-        """The round that all members have reached."""
-        return min(self.watch.rounds[node] for node in self.membership.members)
+        """The round that all members have reached; all nodes where none is left."""
+        members = self.membership.members or set(self.watch.rounds)
+        return min(self.watch.rounds[node] for node in members)
 
     def plan(self, node: int) -> Plan:
         """What a node is told that asks for its plan."""

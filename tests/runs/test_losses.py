@@ -92,6 +92,12 @@ def test_a_run_in_which_gradients_would_lie_open_without_the_lost_one_ends(lossy
     assert views(run) == []
 
 
+def test_a_run_that_lost_all_of_its_nodes_at_once_ends_with_a_summary(lossy_run):
+    summary, run = lossy_run("kill:0@5,kill:1@5,kill:2@5", 3)
+    assert (summary.status, read_summary(run)["status"]) == ("failed", "failed")
+    assert "--resume" in summary.error, summary.error
+
+
 @pytest.mark.parametrize("at", [23, 26])
 def test_a_loss_near_the_end_leaves_the_others_with_their_results(lossy_run, at):
     summary, run = lossy_run(f"kill:3@{at}", finish=4)
