@@ -70,6 +70,8 @@ def coordinate(
         start = 0.0
         try:
             records.begin(blueprint, facts)
+            if past is not None:
+                records.recall(past.parts, past.warnings)
             if nodes is not None:
                 nodes.start(inbox.endpoint, lambda: welcome(led.roster, 0.0))
             led.bootstrap()

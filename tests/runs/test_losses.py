@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 
 import pytest
@@ -12,6 +13,7 @@ from lppa.coordinator.metrics import rounding_bound
 from lppa.protocol.settings import make_settings
 from lppa.running.chaos import parse_chaos
 from lppa.running.display import Silent
+from lppa.running.past import read_past
 from lppa.running.prepare import make_blueprint
 from lppa.running.run import run_local
 
@@ -96,6 +98,21 @@ def test_a_run_that_lost_all_of_its_nodes_at_once_ends_with_a_summary(lossy_run)
     summary, run = lossy_run("kill:0@5,kill:1@5,kill:2@5", 3)
     assert (summary.status, read_summary(run)["status"]) == ("failed", "failed")
     assert "--resume" in summary.error, summary.error
+
+
+def test_a_run_that_goes_on_again_still_tells_of_its_earlier_views_and_losses(lossy_run):
+    all_at_once = ",".join(f"kill:{node}@14" for node in (0, 1, 3, 4))
+    summary, run = lossy_run(f"kill:2@5,{all_at_once}", checkpoint_every=2)
+    assert summary.status == "failed"
+    past = read_past(run)
+    summary = run_local(past.blueprint, run, Silent(), past=past)
+    assert summary.status == "completed", summary.error
+    told = [tuple(members) for _, members in views(run)]
+    assert told[0] == (0, 1, 3, 4)
+    audited = json.loads((run / "audit.json").read_text())["views"]
+    assert [tuple(view["members"]) for view in audited] == told
+    about = [text for text in summary.warnings if "went on without it" in text]
+    assert about == ["node 2 was killed by SIGKILL; the others went on without it"]
 
 
 @pytest.mark.parametrize("at", [23, 26])
