@@ -217,10 +217,11 @@ class Watch:
         if node not in self.membership.members:
             if not self.goes_on:
                 return
+            how = "back" if node in self.roster.lost else "here"
             self.roster.lost.discard(node)
             self.failures.pop(node, None)
             self.reached.pop(node, None)
-            self.listener.say(f"note: node {node} is back, and joins the others")
+            self.listener.say(f"note: node {node} is {how}, and joins the others")
             self.membership.come(node, now)
         waiting = self.membership.phase == "halting" and node in self.membership.newcomers
         # A second copy of the plan does no harm.

@@ -79,13 +79,14 @@ class Past:
 
     @property
     def parts(self) -> list[tuple[View, Blueprint]]:
-        """Every view after the first in which there were rounds to do, with its part of the graph.
+        """Every view of a part of the graph, or after the first, in which there were rounds to do.
 
         What was seen in one was seen, whether or not its rounds are done again.
         """
         settings, found = self.blueprint.settings, []
         for epoch, (who, first_round) in sorted(self.views.items()):
-            if epoch and first_round < settings.rounds + settings.finish:
+            changed = epoch > 0 or len(who) < self.blueprint.nodes
+            if changed and first_round < settings.rounds + settings.finish:
                 part = part_of(self.blueprint, who, epoch)
                 view = make_view(self.blueprint, who, epoch, first_round)
                 found.append((view, replace(self.blueprint, topology=part.topology, W=part.W)))
@@ -126,7 +127,8 @@ def read_past(folder: Path) -> Past:
         ) from None
     warnings: list[str] = []
     views: dict[int, tuple[tuple[int, ...], int]] = {0: (tuple(range(blueprint.nodes)), 0)}
-    last, lost = 0, []
+    last = 0
+    lost: list[tuple[int, str]] = []
     for event in read_lines(folder / "views.jsonl"):
         last = max(last, int(event["epoch"]))
         if event["kind"] == "view":

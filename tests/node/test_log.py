@@ -50,7 +50,7 @@ def test_of_a_log_that_ends_in_the_middle_of_a_record_the_whole_ones_are_kept(lo
 def test_a_log_that_is_damaged_is_told_with_what_to_do_and_left_as_it_is(log):
     damaged = log.read_bytes() + struct.pack("<I", 0)
     log.write_bytes(damaged)
-    with pytest.raises(WrongUse, match="is damaged before byte .* delete it"):
+    with pytest.raises(WrongUse, match=r"is damaged before byte .* delete it"):
         keep_before(log, 2)
     assert log.read_bytes() == damaged
     assert [path.name for path in log.parent.iterdir()] == [log.name]

@@ -154,3 +154,44 @@ def test_a_node_that_was_lost_comes_back_and_joins_the_others(started, tmp_path)
     assert read_summary(out)["status"] == "completed"
     assert_conserved(out, views(out)[-1][0] + nodes, settings)
     started.all_end()
+
+
+@pytest.mark.slow
+def test_a_node_that_was_never_there_joins_the_others_when_it_comes(started, tmp_path):
+    nodes, out = 5, tmp_path / "run"
+    peers = started.peers(nodes)
+    settings = {**SMALL, "rounds": 400, "latency": 20, "timeout": PATIENCE}
+    told = [x for k, v in settings.items() for x in (f"--{k.replace('_', '-')}", v)]
+    coordinator = started.coordinator(peers, out, "--later", 4, *told)
+    running = [started.node(node, peers, "--out", out) for node in range(4)]
+    eventually(lambda: len(read_lines(out / "history.jsonl")) > 3, what="they begin without it")
+    new = started.node(4, peers, "--out", tmp_path / "elsewhere")
+    eventually(lambda: len(views(out)) == 2, what="it is in the graph")
+    ended = coordinator.end()
+    assert ended.code == 0, ended.err
+    assert "node 4 is here, and joins the others" in ended.err
+    assert [node.end().code for node in (*running, new)] == [0] * nodes
+    assert [members for _, members in views(out)] == [(0, 1, 2, 3), (0, 1, 2, 3, 4)]
+    audited = json.loads((out / "audit.json").read_text())["views"]
+    assert [view["epoch"] for view in audited] == [0, 1]
+    assert read_summary(out)["status"] == "completed"
+    assert_conserved(out, views(out)[-1][0] + nodes, settings)
+    assert (tmp_path / "elsewhere/nodes/4/state.pt").exists()
+    started.all_end()
+
+
+@pytest.mark.parametrize(
+    ("later", "options", "reason"),
+    [
+        ("4", ("--on-failure", "stop"), "goes with --on-failure continue"),
+        ("7", (), "there is no node 7"),
+        ("0", ("--topology", "star"), "--later 0: without node 0 the topology star falls apart"),
+    ],
+)
+def test_a_run_that_cannot_do_without_a_node_is_refused(started, tmp_path, later, options, reason):
+    given = ("--peers", started.peers(5), "--out", tmp_path / "run", "--later", later)
+    settings = ("--dataset", "quadratic", "--on-failure", "continue", *options)
+    ended = started.quick("lppa-coordinator", *given, *settings).end()
+    assert ended.code == 2, ended
+    assert reason in ended.errors[0]
+    assert not (tmp_path / "run").exists()
