@@ -269,7 +269,7 @@ def test_reports_that_nobody_asked_for_are_neither_kept_nor_written(world_of, tm
         world.report(round)
     world.report(5)
     world.report(5)
-    world.send(1, Metrics(10, {**VALUES, "more": "x" * 20_000}, np.ones(256), np.zeros(256)))
+    world.send(1, Metrics(10, {**VALUES, "more": "x" * 40_000}, np.ones(256), np.zeros(256)))
     world.report(10)
     world.finish()
     world.watch.listener = Listeners(directory, world.watch.listener)
