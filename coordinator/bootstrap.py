@@ -57,7 +57,8 @@ class Roster:
     # Whether a node that is lost may come back, and which are lost.
     may_return: bool = False
     lost: set[int] = field(default_factory=set)
-    knocked: dict[str, float] = field(default_factory=dict)
+    # By id the process that came last while another one had its place, and since when.
+    knocked: dict[int, tuple[str, float]] = field(default_factory=dict)
     # Whom the run waits for before it begins; None: for all.
     expected: set[int] | None = None
     came: dict[int, Came] = field(default_factory=dict)
@@ -143,7 +144,10 @@ class Roster:
         # A node that waits says hello every second; one that has fallen silent has lost its place.
         gone = self.missing and now - self.heard.get(node, now) > FORGOTTEN
         if first.instance != hello.instance and not gone and node not in self.lost:
-            since = self.knocked.setdefault(hello.instance, now)
+            knocks, since = self.knocked.get(node, ("", now))
+            if knocks != hello.instance:
+                since = now
+            self.knocked[node] = (hello.instance, since)
             if self.may_return and now - since < FORGOTTEN:
                 # The other one may be dead, and that not known yet.
                 self.answer(route, Waiting((node,)))

@@ -90,6 +90,11 @@ class Membership:
         self.members.discard(node)
         self.newcomers.discard(node)
         self.note(Event("lost", self.last_epoch, node, reason=reason))
+        if not self.members:
+            raise RunFailed(
+                f"all nodes are lost, node {node} as the last: it {reason}; go on with --resume",
+                node=node,
+            )
         self._halt(now)
 
     def come(self, node: int, now: float) -> None:

@@ -31,7 +31,8 @@ from lppa.protocol.messages import Done, Metrics
 Report = TypeVar("Report")
 
 SKETCH = 256  # numbers in a sketch
-MOST_WRITTEN = 1 << 14  # characters of one report on the disk
+# Characters of one report on the disk: a hub that hears a thousand others has 26,000 of hashes.
+MOST_WRITTEN = 1 << 15
 NORMS = ("gamma_norm", "gradient_norm")  # None where a rule has no such vector
 PHASES = ("compute", "exchange", "eval")
 EPSILON = {"float32": 1.2e-7, "float64": 2.2e-16}

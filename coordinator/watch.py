@@ -95,6 +95,7 @@ class Watch:
         self.evaluated = evaluated
         self.rounds = dict.fromkeys(range(roster.nodes), 0)
         self.failures: dict[int, Failed] = {}
+        self.dropped: Counter[int] = Counter()
         self.late: dict[int, tuple[int, float, float]] = {}
         self.told_late: dict[int, float] = {}
         # Nodes are given time by its own clock: while that stands still nobody can be heard.
@@ -134,7 +135,7 @@ class Watch:
                 try:
                     self._take(envelope.sender, envelope.message)
                 except BadMessage as reason:
-                    log.warning("dropped a message from node %d: %s", envelope.sender, reason)
+                    self._drop(envelope.sender, str(reason))
                 self.roster.took(envelope)
             members = self.membership.members
             self.listener.progress(
@@ -179,8 +180,10 @@ class Watch:
             for name in ("seconds", "bytes"):
                 check_totals(message.values.get(name), name)
             check_totals({"peak": message.values.get("peak", 0)}, "peak")
-            self.listener.done(node, message)
-            self.collection.done[node] = message
+            if node not in self.collection.done:
+                # Not again: it stands on the disk, one line for each.
+                self.listener.done(node, message)
+                self.collection.done[node] = message
             self.membership.finished(node, now)
         elif isinstance(message, Failed):
             self.failures[node] = message
@@ -191,6 +194,13 @@ class Watch:
             self.membership.has_entered(node, message.epoch)
         elif isinstance(message, Late):
             self._hears_of_lateness(node, message, now)
+
+    def _drop(self, node: int, reason: str) -> None:
+        """Logs a message that is not used; of many, few: whoever sends them must not fill disks."""
+        self.dropped[node] += 1
+        count = self.dropped[node]
+        if count <= 10 or count % 1000 == 0:
+            log.warning("dropped a message from node %d: %s (%d so far)", node, reason, count)
 
     def _within(self, node: int, message: Progress) -> None:
         """Hands on how far a node is within a round."""
@@ -207,10 +217,11 @@ class Watch:
         if node not in self.membership.members:
             if not self.goes_on:
                 return
+            how = "back" if node in self.roster.lost else "here"
             self.roster.lost.discard(node)
             self.failures.pop(node, None)
             self.reached.pop(node, None)
-            self.listener.say(f"note: node {node} is back, and joins the others")
+            self.listener.say(f"note: node {node} is {how}, and joins the others")
             self.membership.come(node, now)
         waiting = self.membership.phase == "halting" and node in self.membership.newcomers
         # A second copy of the plan does no harm.

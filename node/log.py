@@ -74,15 +74,14 @@ class LogWriter:
 
 def keep_before(path: Path, round: int) -> None:
     """Drops what belongs to a later round than a run goes on from: it will pass again."""
+    whole, place, kept = memoryview(path.read_bytes()), 0, []
+    for entry, after in _entries(whole, path, "delete it, and it begins anew from here"):
+        if isinstance(entry.message, Plan) or getattr(entry.message, "round", 0) < round:
+            kept.append(whole[place:after])
+        place = after
     fresh = path.with_suffix(".new")
-    with fresh.open("wb") as file:
-        whole, place = memoryview(path.read_bytes()), 0
-        while (record := _record(whole, place)) is not None:
-            frames, after = record
-            message = _entry(frames).message
-            if isinstance(message, Plan) or getattr(message, "round", 0) < round:
-                file.write(whole[place:after])
-            place = after
+    with open_privately(fresh, "wb") as file:
+        file.writelines(kept)
     fresh.replace(path)
 
 
@@ -96,6 +95,12 @@ def read_log(path: Path) -> Iterator[Entry]:
         if path.stat().st_size == 0:
             return
         whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    for entry, _ in _entries(whole, path, "record it again"):
+        yield entry
+
+
+def _entries(whole: memoryview, path: Path, advice: str) -> Iterator[tuple[Entry, int]]:
+    """What a log holds, and where each record ends."""
     place = 0
     while (record := _record(whole, place)) is not None:
         frames, place = record
@@ -103,9 +108,9 @@ def read_log(path: Path) -> Iterator[Entry]:
             entry = _entry(frames)
         except BadMessage as reason:
             raise WrongUse(
-                f"attack log {path} is damaged before byte {place} ({reason}): record it again"
+                f"attack log {path} is damaged before byte {place} ({reason}): {advice}"
             ) from None
-        yield entry
+        yield entry, place
 
 
 def _entry(frames: list[memoryview]) -> Entry:

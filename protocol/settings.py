@@ -289,7 +289,8 @@ class Settings:
 
     def evaluated(self, t: int) -> bool:
         """Whether models are tested after t rounds: every so many, and always at the end."""
-        return t % self.eval_every == 0 or t in (self.rounds, self.rounds + self.finish)
+        last = self.rounds + self.finish
+        return t in (self.rounds, last) or (0 <= t < last and t % self.eval_every == 0)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain values, for JSON and for the plan message."""

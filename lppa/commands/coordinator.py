@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 
 from lppa.commands.run import finish
+from lppa.coordinator.plan import Blueprint
+from lppa.coordinator.views import part_of
 from lppa.options import (
     insecure_option,
     json_option,
@@ -21,7 +23,8 @@ from lppa.options import (
     warn_in_clear,
 )
 from lppa.protocol.book import key_file, read_book, read_key
-from lppa.protocol.errors import WrongUse
+from lppa.protocol.checks import check_ids
+from lppa.protocol.errors import RunFailed, WrongUse
 from lppa.protocol.settings import Settings
 from lppa.running.display import choose_display
 from lppa.running.limits import check_open_files
@@ -29,7 +32,7 @@ from lppa.running.naming import find_run, new_folder
 from lppa.running.past import read_past
 from lppa.running.prepare import make_blueprint
 from lppa.running.run import coordinate
-from lppa.shell import is_quiet, show_errors, verbosity
+from lppa.shell import is_quiet, numbers, show_errors, verbosity
 
 
 @click.command(
@@ -41,6 +44,11 @@ from lppa.shell import is_quiet, show_errors, verbosity
 @insecure_option
 @run_out_option
 @name_option
+@click.option(
+    "--later",
+    help="Nodes to begin without, comma-separated: each joins when it comes (with --on-failure "
+    "continue).",
+)
 @resume_option
 @tensorboard_option
 @json_option("Print summary.json on standard output.")
@@ -53,6 +61,7 @@ def main(
     insecure: bool,
     out: Path | None,
     name: str | None,
+    later: str | None,
     resume: str | None,
     tensorboard: bool,
     as_json: bool,
@@ -69,9 +78,10 @@ def main(
     if resume is None:
         past, folder = None, new_folder(out, name, settings)
         blueprint = make_blueprint(settings, len(book.nodes), folder.name)
+        absent = check_later(later, blueprint)
     else:
         refuse_others("resume", "peers", "key")
-        past = read_past(find_run(resume))
+        past, absent = read_past(find_run(resume)), ()
         folder, blueprint = past.folder, past.blueprint
         if blueprint.nodes != len(book.nodes):
             raise WrongUse(
@@ -80,6 +90,22 @@ def main(
     settings = blueprint.settings
     display = choose_display(settings.rounds + settings.finish, is_quiet())
     summary = coordinate(
-        book, secret, blueprint, folder, display, tensorboard=tensorboard, past=past
+        book, secret, blueprint, folder, display, tensorboard=tensorboard, past=past, later=absent
     )
     finish(summary, folder, as_json)
+
+
+def check_later(later: str | None, blueprint: Blueprint) -> tuple[int, ...]:
+    """The ids of those that come later; a graph that cannot do without them is refused."""
+    if later is None:
+        return ()
+    absent = tuple(dict.fromkeys(numbers(later, "--later")))
+    check_ids(absent, blueprint.nodes)
+    if blueprint.settings.on_failure != "continue":
+        raise WrongUse("--later goes with --on-failure continue")
+    try:
+        part_of(blueprint, sorted(set(range(blueprint.nodes)) - set(absent)), 0)
+    except RunFailed as error:
+        reason = str(error).partition("; go on")[0]
+        raise WrongUse(f"--later {later}: {reason}") from None
+    return absent

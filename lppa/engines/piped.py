@@ -41,6 +41,7 @@ from lppa.engines.mirror import (
 from lppa.engines.parcel import Parcel
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.names import name_all
+from lppa.protocol.patience import Patience
 from lppa.running.launcher import GRACE
 from lppa.running.signals import postponed
 
@@ -75,7 +76,9 @@ class PipedHost:
         self.ended = False  # with nothing left to send
         self.asked_to_end = False
         self.why = ""  # it is no more
-        self.heard = time.monotonic()
+        self.heard = threading.Event()
+        # By whoever waits: a run that was stopped itself has not read what hosts have said.
+        self.silence = Patience(SILENT)
         self.process: subprocess.Popen[bytes] | None = None
         self.thread = threading.Thread(target=self._live, daemon=True, name=name)
         self.listener = threading.Thread(target=self._listen, daemon=True, name=name)
@@ -113,6 +116,13 @@ class PipedHost:
         """Whether nothing more will come of it."""
         return not self.thread.is_alive()
 
+    def is_silent(self) -> bool:
+        """Whether nothing has come of it for too long, as far as anybody has looked."""
+        if self.heard.is_set():
+            self.heard.clear()
+            self.silence.renew()
+        return self.silence.look() <= 0
+
     def tell(self, word: Word) -> None:
         """Gives an order; one that cannot hear it any more is noticed by the thread."""
         process = self.process
@@ -123,7 +133,7 @@ class PipedHost:
 
     def ask_to_end(self, patience: float) -> None:
         """Tells the host to end, or ends the command if no node has begun: nothing is lost."""
-        self.asked_to_end, self.heard = True, time.monotonic() + patience
+        self.asked_to_end, self.silence = True, Patience(SILENT + patience)
         if self.started:
             self.tell(End(float(patience)))
             return
@@ -177,7 +187,7 @@ class PipedHost:
             self.packed = b""
             if skip_to_greeting(self.process.stdout):
                 for word in read_words(self.process.stdout):
-                    self.heard = time.monotonic()
+                    self.heard.set()
                     self._hear(word)
         except (BadFrame, BadPiece) as error:
             trouble = f"it sends what no host does: {error}"
@@ -263,13 +273,13 @@ class PipedHosts:
         for host in self.hosts:
             host.start(coordinator)
         threading.Thread(target=self._keep_up, daemon=True, name="hosts").start()
-        deadline = time.monotonic() + self.patience
+        patience = Patience(self.patience)
         while waiting := [host for host in self.hosts if not host.started]:
             for host in self.hosts:
                 if host.why:
                     node = host.parcel.nodes[0]
                     raise RunFailed(f"node {node} {host.why}", node=node, round=0)
-            if time.monotonic() > deadline:
+            if patience.look() <= 0:
                 names = ", ".join(host.name for host in waiting)
                 raise RunFailed(f"no nodes were started within {self.patience:g} s on {names}")
             meanwhile()
@@ -299,7 +309,7 @@ class PipedHosts:
             host.ask_to_end(patience)
         while left := [host for host in begun if not host.over]:
             for host in left:
-                if time.monotonic() - host.heard > SILENT:
+                if host.is_silent():
                     host.kill(signal.SIGKILL)
             time.sleep(0.02)
         self.over.set()

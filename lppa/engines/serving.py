@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import IO, Protocol
 
@@ -28,6 +27,7 @@ from lppa.engines.frames import (
 from lppa.engines.host import Host
 from lppa.engines.parcel import MOST, Parcel, unpack
 from lppa.protocol.errors import LppaError, WrongUse
+from lppa.protocol.patience import Patience
 from lppa.running.signals import uninterrupted
 
 NEWS_EVERY = 0.25  # seconds
@@ -40,13 +40,15 @@ class Orders:
     def __init__(self, file: IO[bytes]) -> None:
         self.patience = 0.0
         self.over = threading.Event()
-        self.heard = time.monotonic()
+        self.heard = threading.Event()
+        # By its looks: what came while this host got no processor has not been read yet.
+        self.silence = Patience(SILENCE)
         threading.Thread(target=self._listen, args=(file,), daemon=True, name="orders").start()
 
     def _listen(self, file: IO[bytes]) -> None:
         try:
             for word in read_words(file):
-                self.heard = time.monotonic()
+                self.heard.set()
                 if isinstance(word, End):
                     self.patience = word.patience
                     break
@@ -57,7 +59,11 @@ class Orders:
 
     def wait(self, seconds: float) -> bool:
         """Whether it is over, after at most so long."""
-        return self.over.wait(seconds) or time.monotonic() - self.heard > SILENCE
+        over = self.over.wait(seconds)
+        if self.heard.is_set():
+            self.heard.clear()
+            self.silence.renew()
+        return over or self.silence.look() <= 0
 
 
 class Served(Protocol):

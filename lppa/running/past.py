@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,12 @@ from lppa.coordinator.figures import ENDED, Row
 from lppa.coordinator.metrics import Collection
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.topology import Topology
-from lppa.coordinator.views import first_view, make_view
+from lppa.coordinator.views import first_view, make_view, part_of
 from lppa.protocol.errors import RunFailed, WrongUse
 from lppa.protocol.messages import Done, Hello, Metrics
 from lppa.protocol.names import name_all
 from lppa.protocol.settings import make_settings
+from lppa.protocol.view import View
 from lppa.running.naming import read_config
 from lppa.running.rundir import ABOUT, DONE, pending_file
 
@@ -44,6 +45,8 @@ class Past:
     attackers: tuple[int, ...]
     # Nodes that had done all rounds: they may have left.
     done: Mapping[int, Done] = field(default_factory=dict)
+    # Who was gone on without, in words.
+    warnings: tuple[str, ...] = ()
 
     def choose(self, have: Mapping[int, Hello]) -> Start:
         """Where the nodes can go on together: the newest round that all have a checkpoint of."""
@@ -73,6 +76,21 @@ class Past:
             )
         view = make_view(self.blueprint, who, epoch, first_round)
         return Start(view, running=frozenset(who))
+
+    @property
+    def parts(self) -> list[tuple[View, Blueprint]]:
+        """Every view of a part of the graph, or after the first, in which there were rounds to do.
+
+        What was seen in one was seen, whether or not its rounds are done again.
+        """
+        settings, found = self.blueprint.settings, []
+        for epoch, (who, first_round) in sorted(self.views.items()):
+            changed = epoch > 0 or len(who) < self.blueprint.nodes
+            if changed and first_round < settings.rounds + settings.finish:
+                part = part_of(self.blueprint, who, epoch)
+                view = make_view(self.blueprint, who, epoch, first_round)
+                found.append((view, replace(self.blueprint, topology=part.topology, W=part.W)))
+        return found
 
     @property
     def expected(self) -> set[int]:
@@ -107,18 +125,25 @@ def read_past(folder: Path) -> Past:
         raise WrongUse(
             f"{folder} cannot be gone on with: its files are damaged ({error})"
         ) from None
+    warnings: list[str] = []
     views: dict[int, tuple[tuple[int, ...], int]] = {0: (tuple(range(blueprint.nodes)), 0)}
     last = 0
+    lost: list[tuple[int, str]] = []
     for event in read_lines(folder / "views.jsonl"):
         last = max(last, int(event["epoch"]))
         if event["kind"] == "view":
             views[int(event["epoch"])] = (tuple(event["members"]), int(event["round"]))
+            without = [(node, why) for node, why in lost if node not in event["members"]]
+            warnings += [f"node {n} {why}; the others went on without it" for n, why in without]
+            lost = []
+        elif event["kind"] == "lost":
+            lost.append((int(event["node"]), str(event["reason"])))
     seconds = summary.get("seconds", {}).get("total", 0.0)
     done = {
         int(line["node"]): Done(int(line["round"]), line["values"])
         for line in read_lines(folder / DONE)
     }
-    return Past(folder, blueprint, views, last, float(seconds), attackers, done)
+    return Past(folder, blueprint, views, last, float(seconds), attackers, done, tuple(warnings))
 
 
 def forget_checkpoints(folder: Path) -> None:

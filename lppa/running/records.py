@@ -84,6 +84,13 @@ class Records:
         if found.grade == "weak" and self.audit is not None and self.audit.grade == "hidden":
             self.warn([f"from round {view.first_round} on gradients are only weakly hidden"])
 
+    def recall(self, views: Sequence[tuple[View, Blueprint]], warnings: Sequence[str]) -> None:
+        """What a run that goes on had behind it when it was broken off."""
+        self.findings += warnings
+        self.views += views
+        if views and self.first is not None:
+            self._audit(self.first, self.before)
+
     def _of_view(self, view: View, blueprint: Blueprint, hide: Hidden | None) -> ViewAudit:
         found = audit_blueprint(blueprint, hide)
         members = list(view.members)

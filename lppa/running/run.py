@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lppa.coordinator.bootstrap import Roster, Start, bootstrap, welcome
 from lppa.coordinator.figures import FAILED, INTERRUPTED, Outcome, Summary
-from lppa.coordinator.membership import Membership
+from lppa.coordinator.membership import Event, Membership
 from lppa.coordinator.metrics import Collection, summarise
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.views import first_view, make_view, part_of
@@ -54,22 +54,26 @@ def coordinate(
     tensorboard: bool = False,
     past: Past | None = None,
     attackers: Sequence[int] = (),
+    later: Sequence[int] = (),
 ) -> Summary:
     """Coordinates one run to its end, whatever that is, and returns its summary.
 
-    Nodes that are given are started here, and ended. A run with a past goes on where it was.
+    Nodes that are given are started here, and ended. A run with a past goes on where it was; one
+    that is new begins without those that come `later`.
     """
     began = time.monotonic()
     wire = open_wire(book, COORDINATOR, secret)
     try:
         inbox = wire.inbox()
         records = Records(folder, blueprint, listener, tensorboard, past is not None, attackers)
-        led = Led(blueprint, records, Roster(inbox, book.run, blueprint.nodes), nodes, past)
+        led = Led(blueprint, records, Roster(inbox, book.run, blueprint.nodes), nodes, past, later)
         outcome = Outcome(INTERRUPTED, round=0)
         last_words = "the run was interrupted"
         start = 0.0
         try:
             records.begin(blueprint, facts)
+            if past is not None:
+                records.recall(past.parts, past.warnings)
             if nodes is not None:
                 nodes.start(inbox.endpoint, lambda: welcome(led.roster, 0.0))
             led.bootstrap()
@@ -119,14 +123,18 @@ class Led:
         roster: Roster,
         nodes: Launcher | None,
         past: Past | None,
+        later: Sequence[int] = (),
     ) -> None:
         self.blueprint = blueprint
         self.records = records
         self.roster = roster
         self.past = past
+        self.first = set(range(blueprint.nodes)) - set(later)
         settings = blueprint.settings
         roster.may_return = settings.on_failure == "continue"
-        roster.expected = None if past is None else past.expected
+        roster.expected = self.first if later else None
+        if past is not None:
+            roster.expected = past.expected
 
         def make(
             members: Sequence[int], epoch: int, first_round: int, newcomers: Sequence[int]
@@ -136,6 +144,7 @@ class Led:
             records.enter(view, replace(blueprint, topology=part.topology, W=part.W))
             return view
 
+        self.make = make
         self.membership = Membership(
             first_view(blueprint),
             make,
@@ -160,8 +169,9 @@ class Led:
 
     @property
     def rounds_done(self) -> int:
-        """The round that all members have reached."""
-        return min(self.watch.rounds[node] for node in self.membership.members)
+        """The round that all members have reached; all nodes where none is left."""
+        members = self.membership.members or set(self.watch.rounds)
+        return min(self.watch.rounds[node] for node in members)
 
     def plan(self, node: int) -> Plan:
         """What a node is told that asks for its plan."""
@@ -175,7 +185,7 @@ class Led:
         blueprint, past = self.blueprint, self.past
 
         def choose(have: Mapping[int, Hello]) -> Start:
-            return Start(first_view(blueprint)) if past is None else past.choose(have)
+            return self._begin() if past is None else past.choose(have)
 
         self.start = start = bootstrap(
             self.roster,
@@ -190,6 +200,16 @@ class Led:
         self.watch.begin(round)
         if past is not None:
             self._go_on(past, start, round)
+
+    def _begin(self) -> Start:
+        """A new run, with all nodes or without those that come later."""
+        if len(self.first) == self.blueprint.nodes:
+            return Start(first_view(self.blueprint))
+        view = self.make(sorted(self.first), 0, 0, ())
+        # On the disk: whoever goes on with the run has to know with whom it began.
+        self.records.directory.change(Event("view", 0, round=0, members=view.members))
+        self.watch.collection.views = {0: set(view.members)}
+        return Start(view)
 
     def _go_on(self, past: Past, start: Start, round: int) -> None:
         """Takes up what is known of a run that has begun before."""

@@ -136,8 +136,11 @@ def ends(world):
     assert world.over, world.why_not()
     about, reason = world.membership, str(world.failed)
     if world.failed is None:
+        assert about.members, "somebody has come to the end"
         return
-    if "has a model" in reason:
+    if "all nodes are lost" in reason:
+        assert not about.members
+    elif "has a model" in reason:
         assert not about.done & about.members, "those who are done have one"
         settled = (world.known[i] for i in about.members - about.newcomers)
         assert all(process.t < 0 for process in settled if process.alive), reason

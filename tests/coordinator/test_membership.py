@@ -91,6 +91,13 @@ def test_a_loss_on_the_way_begins_the_change_anew_with_another_epoch():
     assert (run.view.epoch, run.view.first_round, run.view.members) == (2, 6, (0, 1))
 
 
+def test_a_run_whose_last_member_is_lost_has_failed(run):
+    run.lose(1, "was killed", 100.0)
+    run.lose(0, "was killed", 100.0)
+    with pytest.raises(RunFailed, match="all nodes are lost, node 2 as the last: it was killed"):
+        run.lose(2, "was killed", 100.0)
+
+
 def test_who_is_lost_twice_is_lost_once(run):
     run.lose(1, "", 100.0)
     run.lose(1, "", 100.0)

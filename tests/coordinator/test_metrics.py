@@ -66,6 +66,11 @@ def test_a_report_that_has_what_is_needed_is_taken(good):
     check_metrics(good)
 
 
+def test_a_report_of_a_node_that_hears_a_thousand_others_is_taken():
+    heard = {str(node): "0123456789abcdef" for node in range(1000)}
+    check_metrics(report(heard=heard))
+
+
 BROKEN = "a broken sketch"
 BAD = {
     "cannot be written down": [

@@ -262,13 +262,14 @@ def test_no_report_can_stop_the_coordinator(world_of, tmp_path, what):
 
 def test_reports_that_nobody_asked_for_are_neither_kept_nor_written(world_of, tmp_path):
     world = world_of()
-    world.watch.evaluated = lambda round: round in (5, 10)
+    world.watch.evaluated = world.blueprint.settings.evaluated
     directory = RunDirectory(tmp_path / "run", world.blueprint)
-    for round in (3, 4, 10**6):
+    # Some that would be evaluated if the run were longer.
+    for round in (3, 4, 10**6, world.blueprint.settings.rounds + 5):
         world.report(round)
     world.report(5)
     world.report(5)
-    world.send(1, Metrics(10, {**VALUES, "more": "x" * 20_000}, np.ones(256), np.zeros(256)))
+    world.send(1, Metrics(10, {**VALUES, "more": "x" * 40_000}, np.ones(256), np.zeros(256)))
     world.report(10)
     world.finish()
     world.watch.listener = Listeners(directory, world.watch.listener)
@@ -278,6 +279,39 @@ def test_reports_that_nobody_asked_for_are_neither_kept_nor_written(world_of, tm
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     told = sorted((line["round"], line["node"]) for line in map(json.loads, lines))
     assert told == [(round, node) for round in (5, 10) for node in range(NODES)]
+
+
+def test_an_end_that_is_told_again_and_again_is_written_down_once(world_of, tmp_path):
+    world = world_of()
+    directory = RunDirectory(tmp_path / "run", world.blueprint)
+    for _ in range(20):
+        world.send(1, Done(10, TOTALS))
+    world.finish()
+    world.watch.listener = Listeners(directory, world.watch.listener)
+    world.follow()
+    lines = (tmp_path / "run" / "done.jsonl").read_text().splitlines()
+    assert sorted(json.loads(line)["node"] for line in lines) == [0, 1, 2]
+
+
+def test_a_node_that_sends_nothing_but_nonsense_does_not_fill_the_log(world_of, caplog):
+    world = world_of()
+    for _ in range(100):
+        world.send(1, BROKEN["no figures"])
+    world.finish()
+    world.follow()
+    dropped = [line for line in caplog.messages if line.startswith("dropped a message from node 1")]
+    assert len(dropped) == 10
+
+
+def test_processes_that_knock_with_one_id_are_remembered_one_at_a_time(world_of):
+    world = world_of()
+    world.roster.may_return = True
+    for number in range(100):
+        name = f"{number}" * 1000
+        world.nodes[1].send(encode(Hello(name, "here", 1, NOISE_EXCHANGES), RUN, 1))
+    world.finish()
+    world.follow()
+    assert list(world.roster.knocked) == [1]
 
 
 def test_in_clear_text_a_stranger_is_told_nothing(world_of):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 
 import pytest
@@ -12,6 +13,7 @@ from lppa.coordinator.metrics import rounding_bound
 from lppa.protocol.settings import make_settings
 from lppa.running.chaos import parse_chaos
 from lppa.running.display import Silent
+from lppa.running.past import read_past
 from lppa.running.prepare import make_blueprint
 from lppa.running.run import run_local
 
@@ -92,6 +94,27 @@ def test_a_run_in_which_gradients_would_lie_open_without_the_lost_one_ends(lossy
     assert views(run) == []
 
 
+def test_a_run_that_lost_all_of_its_nodes_at_once_ends_with_a_summary(lossy_run):
+    summary, run = lossy_run("kill:0@5,kill:1@5,kill:2@5", 3)
+    assert (summary.status, read_summary(run)["status"]) == ("failed", "failed")
+    assert "--resume" in summary.error, summary.error
+
+
+def test_a_run_that_goes_on_again_still_tells_of_its_earlier_views_and_losses(lossy_run):
+    all_at_once = ",".join(f"kill:{node}@14" for node in (0, 1, 3, 4))
+    summary, run = lossy_run(f"kill:2@5,{all_at_once}", checkpoint_every=2)
+    assert summary.status == "failed"
+    past = read_past(run)
+    summary = run_local(past.blueprint, run, Silent(), past=past)
+    assert summary.status == "completed", summary.error
+    told = [tuple(members) for _, members in views(run)]
+    assert told[0] == (0, 1, 3, 4)
+    audited = json.loads((run / "audit.json").read_text())["views"]
+    assert [tuple(view["members"]) for view in audited] == told
+    about = [text for text in summary.warnings if "went on without it" in text]
+    assert about == ["node 2 was killed by SIGKILL; the others went on without it"]
+
+
 @pytest.mark.parametrize("at", [23, 26])
 def test_a_loss_near_the_end_leaves_the_others_with_their_results(lossy_run, at):
     summary, run = lossy_run(f"kill:3@{at}", finish=4)
@@ -131,3 +154,44 @@ def test_a_node_that_was_lost_comes_back_and_joins_the_others(started, tmp_path)
     assert read_summary(out)["status"] == "completed"
     assert_conserved(out, views(out)[-1][0] + nodes, settings)
     started.all_end()
+
+
+@pytest.mark.slow
+def test_a_node_that_was_never_there_joins_the_others_when_it_comes(started, tmp_path):
+    nodes, out = 5, tmp_path / "run"
+    peers = started.peers(nodes)
+    settings = {**SMALL, "rounds": 400, "latency": 20, "timeout": PATIENCE}
+    told = [x for k, v in settings.items() for x in (f"--{k.replace('_', '-')}", v)]
+    coordinator = started.coordinator(peers, out, "--later", 4, *told)
+    running = [started.node(node, peers, "--out", out) for node in range(4)]
+    eventually(lambda: len(read_lines(out / "history.jsonl")) > 3, what="they begin without it")
+    new = started.node(4, peers, "--out", tmp_path / "elsewhere")
+    eventually(lambda: len(views(out)) == 2, what="it is in the graph")
+    ended = coordinator.end()
+    assert ended.code == 0, ended.err
+    assert "node 4 is here, and joins the others" in ended.err
+    assert [node.end().code for node in (*running, new)] == [0] * nodes
+    assert [members for _, members in views(out)] == [(0, 1, 2, 3), (0, 1, 2, 3, 4)]
+    audited = json.loads((out / "audit.json").read_text())["views"]
+    assert [view["epoch"] for view in audited] == [0, 1]
+    assert read_summary(out)["status"] == "completed"
+    assert_conserved(out, views(out)[-1][0] + nodes, settings)
+    assert (tmp_path / "elsewhere/nodes/4/state.pt").exists()
+    started.all_end()
+
+
+@pytest.mark.parametrize(
+    ("later", "options", "reason"),
+    [
+        ("4", ("--on-failure", "stop"), "goes with --on-failure continue"),
+        ("7", (), "there is no node 7"),
+        ("0", ("--topology", "star"), "--later 0: without node 0 the topology star falls apart"),
+    ],
+)
+def test_a_run_that_cannot_do_without_a_node_is_refused(started, tmp_path, later, options, reason):
+    given = ("--peers", started.peers(5), "--out", tmp_path / "run", "--later", later)
+    settings = ("--dataset", "quadratic", "--on-failure", "continue", *options)
+    ended = started.quick("lppa-coordinator", *given, *settings).end()
+    assert ended.code == 2, ended
+    assert reason in ended.errors[0]
+    assert not (tmp_path / "run").exists()

@@ -10,6 +10,7 @@ import pytest
 from processes import eventually, marked, node_pids, read_lines
 from script_modules import import_script
 
+from lppa.coordinator.membership import Event
 from lppa.coordinator.plan import Blueprint
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import make_settings
@@ -128,6 +129,15 @@ def test_a_resumed_run_knows_its_attackers_though_they_had_not_begun(tmp_path):
     directory = RunDirectory(tmp_path / "run", blueprint_of(), attackers=(2, 3))
     directory.lock.free()
     assert read_past(tmp_path / "run").attackers == (2, 3)
+
+
+def test_a_resumed_run_knows_whom_it_began_without(tmp_path):
+    directory = RunDirectory(tmp_path / "run", blueprint_of(topology="full"))
+    directory.change(Event("view", 0, round=0, members=(0, 1, 3)))
+    directory.lock.free()
+    past = read_past(tmp_path / "run")
+    assert past.expected == {0, 1, 3}
+    assert [(view.epoch, view.members) for view, _ in past.parts] == [(0, (0, 1, 3))]
 
 
 @pytest.mark.slow

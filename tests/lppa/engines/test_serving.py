@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import math
 import os
+from functools import partial
 
 import pytest
 
 from lppa.engines import serving
 from lppa.engines.frames import GREETING, End, Here, to_bytes, write_frame
-from lppa.engines.serving import Orders, serve
+from lppa.engines.serving import NEWS_EVERY, SILENCE, Orders, serve
 from lppa.protocol.errors import WrongUse
+from lppa.protocol.patience import LONGEST_LOOK, Patience
 
 
 @pytest.fixture
@@ -47,6 +50,36 @@ def test_it_is_over_when_nobody_has_been_heard_of_for_long(pipe, monkeypatch):
     heard = Orders(pipe[0])
     assert heard.wait(0)
     assert heard.patience == 0.0
+
+
+class Clock:
+    """One that goes on when it is told to."""
+
+    def __init__(self, monkeypatch):
+        self.now = 100.0
+        monkeypatch.setattr(serving, "Patience", partial(Patience, clock=lambda: self.now))
+
+
+def test_a_host_that_got_no_processor_for_long_has_waited_for_one_look_only(pipe, monkeypatch):
+    clock = Clock(monkeypatch)
+    heard = Orders(pipe[0])
+    clock.now += 2 * SILENCE
+    assert not heard.wait(0)
+    for _ in range(math.ceil(SILENCE / NEWS_EVERY)):
+        clock.now += NEWS_EVERY
+        over = heard.wait(0)
+    assert over, "nor does it wait for ever"
+
+
+def test_a_word_gives_a_host_all_of_its_patience_back(pipe, monkeypatch):
+    orders, told = pipe
+    clock = Clock(monkeypatch)
+    heard = Orders(orders)
+    for _ in range(math.ceil(3 * SILENCE / LONGEST_LOOK)):
+        clock.now += LONGEST_LOOK
+        write_frame(told, to_bytes(Here()))
+        assert heard.heard.wait(60)
+        assert not heard.wait(0)
 
 
 @pytest.mark.parametrize("given", [b"", b"\0\0\0\x05hello", b"a person types"])
