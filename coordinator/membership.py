@@ -136,6 +136,9 @@ class Membership:
         """Makes the next view as soon as everybody has stopped."""
         if self.phase != "halting" or self.unanswered:
             return
+        if (claim := self._impossible()) is not None:
+            self.lose(*claim, now)
+            return
         first_round = self._first_round()
         if first_round >= self.end_round:
             self._end(first_round)
@@ -146,6 +149,24 @@ class Membership:
         self.note(Event("view", self.last_epoch, round=first_round, members=self.view.members))
         self.phase, self.since, self._said = "entering", now, {}
         self._settle()
+
+    def _impossible(self) -> tuple[int, str] | None:
+        """Who says that it has done what it cannot have, if anybody, and what is wrong with that.
+
+        Each round needs the neighbours' of the round before, so that nobody is ahead of all others
+        by as many rounds as there are members. It would lead them to an early end.
+        """
+        claims = {node: t for node, t in self.answered.items() if t >= 0}
+        claims |= dict.fromkeys(self.done & self.members, self.end_round)
+        if len(claims) < 3:
+            return None  # one word against another
+        furthest, next_one = sorted(claims, key=claims.__getitem__, reverse=True)[:2]
+        if claims[furthest] < claims[next_one] + len(self.view.members):
+            return None
+        return furthest, (
+            f"says that it has done round {claims[furthest]}, which is impossible: nobody else is "
+            f"beyond round {claims[next_one]}"
+        )
 
     def _first_round(self) -> int:
         """Where the next view begins: with the one that has come furthest."""
@@ -164,7 +185,7 @@ class Membership:
         self.dismissed |= self.newcomers
         self.members -= self.newcomers
         self.newcomers = set()
-        alone = Place((), (), 1.0, ())
+        alone = Place((), (), 1.0, (), ())
         members = tuple(sorted(self.active))
         self.view = View(self.last_epoch, first_round, members, dict.fromkeys(members, alone))
 

@@ -32,11 +32,13 @@ class Part:
         found = {}
         for k, i in enumerate(self.members):
             inputs = self.topology.in_neighbours(k)
+            outputs = self.topology.out_neighbours(k)
             found[i] = Place(
                 inputs=tuple(self.members[j] for j in inputs),
                 weights=tuple(float(self.W[k, j]) for j in inputs),
                 own=float(self.W[k, k]),
-                outputs=tuple(self.members[j] for j in self.topology.out_neighbours(k)),
+                outputs=tuple(self.members[j] for j in outputs),
+                given=tuple(float(self.W[j, k]) for j in outputs),
             )
         return found
 

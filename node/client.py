@@ -159,7 +159,8 @@ class Seat:
             try:
                 # Where a view begins at the end, everybody keeps what it has.
                 if view.first_round < last:
-                    links.handshake(plan_fingerprint(plan))
+                    place = view.places[self.wire.me]
+                    links.handshake(plan_fingerprint(plan), place.edges(self.wire.me))
                     self.training.run(links, view)
                     links.settle()
                 self.training.finish()

@@ -19,7 +19,7 @@ import numpy as np
 
 from lppa.protocol.messages import Message
 
-VERSION = 5
+VERSION = 6
 COORDINATOR = -1  # the sender id of the coordinator; nodes count from 0
 MAX_HEADER = 1 << 20  # of a plan; the receiver of anything else allows less
 MAX_FRAME = 1 << 31

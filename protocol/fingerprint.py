@@ -21,3 +21,11 @@ def plan_fingerprint(plan: Plan) -> str:
     return hashlib.sha256(
         json.dumps([*told, plan.fingerprint, plan.greeting], sort_keys=True).encode()
     ).hexdigest()
+
+
+def edge_fingerprint(plan: str, sender: int, receiver: int, weight: float | None) -> str:
+    """What the two ends of an edge compare: the plan, and the weight that either was told of it."""
+    if weight is None:
+        return plan
+    text = json.dumps([plan, sender, receiver, weight])
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -26,6 +26,7 @@ from lppa.protocol.codec import (
 )
 from lppa.protocol.delivery import EVERY_MESSAGES, Came
 from lppa.protocol.errors import RunFailed
+from lppa.protocol.fingerprint import edge_fingerprint
 from lppa.protocol.foresight import Foresight
 from lppa.protocol.links import (
     Exchanged,
@@ -111,6 +112,7 @@ class NetworkLinks(Links):
         )
         self.heard = dict.fromkeys(around.inputs, time.monotonic())
         self.fingerprint = ""
+        self.weights: Mapping[tuple[int, int], float] = {}
         self.unheard = set(around.inputs)
         self.look_at = 0.0
         # What a sender may be ahead by, two messages a round, and what is told only now and then.
@@ -122,9 +124,14 @@ class NetworkLinks(Links):
 
     # --- greetings ------------------------------------------------------------------------------
 
-    def handshake(self, fingerprint: str) -> None:
-        """Greets every neighbour and makes sure that all of them follow the same plan."""
-        self.fingerprint = fingerprint
+    def handshake(
+        self, fingerprint: str, weights: Mapping[tuple[int, int], float] | None = None
+    ) -> None:
+        """Greets every neighbour and makes sure that all of them follow the same plan.
+
+        `weights` are those of the edges, by sender and receiver: both ends were told the same.
+        """
+        self.fingerprint, self.weights = fingerprint, weights or {}
         unwelcome = set(self.outgoing)
         patience, greeted = Patience(self.around.timeout), 0.0
         while self.unheard or unwelcome:
@@ -142,7 +149,8 @@ class NetworkLinks(Links):
                 # Again and again: a connection may be lost with the greeting on it.
                 greeted = now
                 for receiver in unwelcome:
-                    self._say(receiver, Greet(self.around.epoch, fingerprint))
+                    mine = self._fingerprint(self.around.me, receiver)
+                    self._say(receiver, Greet(self.around.epoch, mine))
             boxes = [self.outgoing[receiver].outbox for receiver in unwelcome]
             self._gather(min(max(0.0, left), 0.5), boxes=boxes)
             unwelcome -= {receiver for receiver in unwelcome if self._welcomed_by(receiver)}
@@ -169,9 +177,10 @@ class NetworkLinks(Links):
             return
         if not self.fingerprint:
             return  # not ready yet: it greets again
-        self._reply(arrival.route, Welcome(self.around.epoch, self.fingerprint))
+        mine = self._fingerprint(envelope.sender, self.around.me)
+        self._reply(arrival.route, Welcome(self.around.epoch, mine))
         if envelope.sender in self.unheard:
-            self._compare(envelope.sender, greet.fingerprint)
+            self._compare(envelope.sender, greet.fingerprint, mine)
             self.unheard.discard(envelope.sender)
 
     def _welcomed_by(self, receiver: int) -> bool:
@@ -193,14 +202,19 @@ class NetworkLinks(Links):
             return False
         if envelope.message.epoch != self.around.epoch:
             return False
-        self._compare(receiver, envelope.message.fingerprint)
+        mine = self._fingerprint(self.around.me, receiver)
+        self._compare(receiver, envelope.message.fingerprint, mine)
         return True
 
-    def _compare(self, peer: int, theirs: str) -> None:
-        if theirs != self.fingerprint:
+    def _fingerprint(self, sender: int, receiver: int) -> str:
+        weight = self.weights.get((sender, receiver))
+        return edge_fingerprint(self.fingerprint, sender, receiver, weight)
+
+    def _compare(self, peer: int, theirs: str, mine: str) -> None:
+        if theirs != mine:
             raise RunFailed(
                 f"node {peer} follows another plan ({theirs[:8]}) than node {self.around.me} "
-                f"({self.fingerprint[:8]}): topology or settings differ",
+                f"({mine[:8]}): topology, weights or settings differ",
                 node=peer,
                 round=0,
             )

@@ -22,13 +22,19 @@ class Place:
     """One client in the graph.
 
     `weights` has w_ij for each in-neighbour in `inputs`, and `own` is w_ii: a client is not its own
-    neighbour.
+    neighbour. `given` has w_li for each out-neighbour in `outputs`: what others give its messages.
     """
 
     inputs: tuple[int, ...]
     weights: tuple[float, ...]
     own: float
     outputs: tuple[int, ...]
+    given: tuple[float, ...]
+
+    def edges(self, me: int) -> dict[tuple[int, int], float]:
+        """By sender and receiver the weight of every edge that it has an end of."""
+        comes = {(j, me): w for j, w in zip(self.inputs, self.weights, strict=True)}
+        return comes | {(me, j): w for j, w in zip(self.outputs, self.given, strict=True)}
 
     def row(self, me: int) -> dict[int, float]:
         """Row i of W over the client and its in-neighbours, in ascending order: sums run in it."""
@@ -79,7 +85,7 @@ class View:
             "first_round": self.first_round,
             "members": list(self.members),
             "places": [
-                [i, list(p.inputs), list(p.weights), p.own, list(p.outputs)]
+                [i, list(p.inputs), list(p.weights), p.own, list(p.outputs), list(p.given)]
                 for i, p in sorted(self.places.items())
             ],
             "endpoints": [[i, where] for i, where in sorted(self.endpoints.items())],
@@ -91,8 +97,14 @@ def read_view(content: Mapping[str, Any]) -> View:
     """A view from a message; one that makes no sense is refused."""
     try:
         places = {
-            _id(i): Place(_ids(inputs), tuple(map(_weight, weights)), _weight(own), _ids(outputs))
-            for i, inputs, weights, own, outputs in content["places"]
+            _id(i): Place(
+                _ids(inputs),
+                tuple(map(_weight, weights)),
+                _weight(own),
+                _ids(outputs),
+                tuple(map(_weight, given)),
+            )
+            for i, inputs, weights, own, outputs, given in content["places"]
         }
         view = View(
             _id(content["epoch"]),
@@ -115,9 +127,12 @@ def _check(me: int, place: Place, members: tuple[int, ...]) -> None:
         raise RunFailed(f"the view gives node {me} neighbours that are none")
     if len(place.inputs) != len(place.weights):
         raise RunFailed("the view's row of W does not fit its neighbours")
-    row = (*place.weights, place.own)
-    if min(row) < 0 or not math.isclose(sum(row), 1.0, abs_tol=1e-9):
-        raise RunFailed(f"the view's row of W sums to {sum(row)!r}, not to 1")
+    if len(place.outputs) != len(place.given):
+        raise RunFailed("the view's column of W does not fit its neighbours")
+    for name, others in (("row", place.weights), ("column", place.given)):
+        whole = (*others, place.own)
+        if min(whole) < 0 or not math.isclose(sum(whole), 1.0, abs_tol=1e-9):
+            raise RunFailed(f"the view's {name} of W sums to {sum(whole)!r}, not to 1")
 
 
 def _id(value: Any) -> int:

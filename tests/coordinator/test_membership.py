@@ -18,7 +18,8 @@ def complete(members, epoch, first_round, newcomers=()):
     places = {}
     for i in members:
         others = tuple(j for j in members if j != i)
-        places[i] = Place(others, (1 / len(members),) * len(others), 1 / len(members), others)
+        share = (1 / len(members),) * len(others)
+        places[i] = Place(others, share, 1 / len(members), others, share)
     return View(epoch, first_round, tuple(members), places, {}, tuple(newcomers))
 
 
@@ -51,6 +52,31 @@ def test_a_loss_halts_the_others_and_the_furthest_says_where_they_go_on(run):
     run.has_entered(2, 1)
     assert (run.phase, run.due(200.0)) == ("settled", [])
     assert run.note == ["lost", "halt", "halted", "halted", "view", "entered", "entered"]
+
+
+@pytest.mark.parametrize("says_done", [True, False])
+def test_who_says_it_is_further_than_anybody_can_be_is_lost_and_leads_nobody_to_an_end(says_done):
+    run = Membership(complete(range(5), 0, 0), complete, "plan", TIMEOUT, Heard(), 0, END)
+    if says_done:
+        run.finished(3, 99.0)
+    run.lose(4, "was killed", 100.0)
+    if not says_done:
+        run.halted(3, 1, END, 100.0)
+    for node, done in {0: 2, 1: 3, 2: 4}.items():
+        run.halted(node, 1, done, 100.0)
+    # That it is lost too is another change, in which the others say once more where they are.
+    assert (run.phase, run.last_epoch, run.members) == ("halting", 2, {0, 1, 2})
+    for node, done in {0: 2, 1: 3, 2: 4}.items():
+        run.halted(node, 2, done, 100.0)
+    assert (run.view.first_round, run.view.members) == (4, (0, 1, 2))
+
+
+def test_one_that_is_ahead_by_less_than_there_are_members_is_believed():
+    run = Membership(complete(range(5), 0, 0), complete, "plan", TIMEOUT, Heard(), 0, END)
+    run.lose(4, "was killed", 100.0)
+    for node, done in {0: 2, 1: 2, 2: 2, 3: 6}.items():
+        run.halted(node, 1, done, 100.0)
+    assert (run.view.first_round, run.view.members) == (6, (0, 1, 2, 3))
 
 
 def test_what_was_not_answered_is_said_again_after_a_while_and_only_to_those(run):

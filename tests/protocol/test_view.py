@@ -18,9 +18,9 @@ ALL = View(
     7,
     (0, 1, 2),
     {
-        0: Place((2,), (0.25,), 0.75, (1,)),
-        1: Place((0, 2), (0.5, 0.25), 0.25, (2,)),
-        2: Place((1,), (0.4,), 0.6, (0, 1)),
+        0: Place((2,), (0.25,), 0.75, (1,), (0.25,)),
+        1: Place((0, 2), (0.25, 0.25), 0.5, (2,), (0.5,)),
+        2: Place((1,), (0.5,), 0.5, (0, 1), (0.25, 0.25)),
     },
     {0: "tcp://127.0.0.1:5001", 1: "tcp://127.0.0.1:5002", 2: "tcp://127.0.0.1:5003"},
 )
@@ -35,13 +35,12 @@ def test_a_client_is_told_its_own_place_and_where_its_neighbours_listen():
     assert dict(told.places) == {0: ALL.places[0]}
     assert set(told.endpoints) == {1, 2}
     assert (told.epoch, told.first_round, told.members) == (3, 7, (0, 1, 2))
-    assert set(
-        View(0, 0, (0, 1), {0: Place((), (), 1.0, (1,))}, ALL.endpoints).told_to(0).endpoints
-    ) == {1}
+    lonely = View(0, 0, (0, 1), {0: Place((), (), 1.0, (1,), (0.0,))}, ALL.endpoints)
+    assert set(lonely.told_to(0).endpoints) == {1}
 
 
 def test_a_row_of_w_has_the_client_among_its_neighbours_in_ascending_order():
-    assert list(ALL.places[1].row(1).items()) == [(0, 0.5), (1, 0.25), (2, 0.25)]
+    assert list(ALL.places[1].row(1).items()) == [(0, 0.25), (1, 0.5), (2, 0.25)]
     assert list(ALL.places[0].row(0).items()) == [(0, 0.75), (2, 0.25)]
 
 
@@ -70,6 +69,8 @@ def spoiled(path, value):
         (("places", 0, 2), [0.3], "sums to"),
         (("places", 0, 2), [1], "cannot be read"),
         (("places", 0, 3), -0.25, "sums to"),
+        (("places", 0, 5), [0.3], "column of W sums to"),
+        (("places", 2, 5), [0.25], "column of W does not fit"),
         (("places",), [[0]], "cannot be read"),
         (("endpoints",), [[0, 7]], "cannot be read"),
     ],

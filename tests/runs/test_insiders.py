@@ -39,6 +39,18 @@ def test_other_settings_for_one_node_are_found_out_by_its_neighbour(started, tmp
     assert not (tmp_path / "run").exists()
 
 
+def test_weights_that_are_not_what_the_sender_was_told_are_found_out(started, tmp_path):
+    peers = started.peers(2)
+    nodes = [started.node(i, peers, "--out", tmp_path / "run") for i in range(2)]
+    plans = two_plans()
+    # Each is a row and a column that sum to 1, but they are not of one matrix.
+    other = {**plans[1].view, "places": [[1, [0], [0.1], 0.9, [0], [0.1]]]}
+    ends = pretend(peers, [plans[0], replace(plans[1], view=other)], nodes)
+    assert all(ended.code == 1 and "Traceback" not in ended.err for ended in ends), ends
+    assert any("topology, weights or settings differ" in ended.err for ended in ends), ends
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_node_refuses_what_it_was_told_not_to_take_part_in(started, tmp_path):
     peers = started.peers(2)
     first = started.node(0, peers, "--out", tmp_path / "first", "--least-beta", 1)
