@@ -1,8 +1,8 @@
 """A client's state on its own disk, whole or not at all: what a broken off run goes on from.
 
-One file for each round that is kept, with a checksum over all of it. A file that is torn, changed or
-another node's is told from a good one, and the one before it serves. Which round all nodes go back to is decided
-by the coordinator, not here.
+One file for each round that is kept, with a checksum over all of it. A file that is torn, changed
+or another node's is told from a good one, and the one before it serves. Which round all nodes go
+back to is decided by the coordinator, not here.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ What stands in them is the caller's matter.
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,7 +28,14 @@ def write_atomically(
 
 @contextmanager
 def writing(path: Path, private: bool = False, durably: bool = False) -> Iterator[IO[bytes]]:
-    """A file to write to piece by piece, which has its name when all of it is there."""
+    """A file to write to piece by piece, which has its name when all of it is there.
+
+    What is no file (a device, a pipe, /dev/stdout) is written into, and never replaced by one.
+    """
+    if _is_no_file(path):
+        with os.fdopen(_open_at_once(path), "wb") as file:
+            yield file
+        return
     descriptor, temporary = _unnamed(path)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -40,6 +48,24 @@ def writing(path: Path, private: bool = False, durably: bool = False) -> Iterato
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _is_no_file(path: Path) -> bool:
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    folder = path.parent.resolve()
+    # /dev/stdout and /dev/fd/63 are names of whatever was opened, which may well be a file.
+    opened = folder == Path("/dev") or folder.is_relative_to("/proc")
+    return opened or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _open_at_once(path: Path) -> int:
+    """Opens what is there; a pipe that nobody reads from is an error, and not waited for."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def _unnamed(path: Path) -> tuple[int, str]:
