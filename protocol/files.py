@@ -103,12 +103,22 @@ def make_private(folder: Path) -> None:
 
 
 def keep_lines(path: Path, wanted: Callable[[int, str], bool]) -> None:
-    """Keeps some lines of a file, by their number and text; a torn last line goes."""
+    """Keeps some lines of a file, by their number and text; a torn last line goes.
+
+    So does a line that makes no sense to `wanted`, such as what a power cut leaves.
+    """
     if not path.exists():
         return
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+
+    def makes_sense(number: int, line: str) -> bool:
+        try:
+            return wanted(number, line)
+        except (ValueError, LookupError, TypeError, RecursionError):
+            return False
+
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
     whole = [line for line in lines if line.endswith("\n")]
-    kept = [line for number, line in enumerate(whole) if wanted(number, line)]
+    kept = [line for number, line in enumerate(whole) if makes_sense(number, line)]
     if kept != lines:
         private = path.stat().st_mode & 0o077 == 0
         write_atomically(path, "".join(kept), private)
