@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from lppa.shell import leave_interrupted, version_option
+from lppa.shell import leave_interrupted, usage_in_one_line, version_option
 
 # name -> (module:attribute, one line for the list of commands)
 COMMANDS = {
@@ -57,9 +57,14 @@ class Lazy(click.Group):
         ]
         return known + click.Command.shell_complete(self, ctx, incomplete)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with usage_in_one_line():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with usage_in_one_line():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             # While a command is being loaded; once it runs, it sees to that by itself.
             leave_interrupted()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 import logging
+import math
 import os
 import signal
 import subprocess
@@ -12,11 +13,11 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
-from contextlib import ExitStack, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import IO, Any, NoReturn, ParamSpec, TypeVar
 
 import click
 
@@ -34,6 +35,8 @@ Result = TypeVar("Result")
 LPPA = (sys.executable, "-c", "from lppa.cli import main; main(prog_name='lppa')")
 PARENT = "LPPA_PARENT"  # the process that a command must not outlive
 PARENT_EVERY = 0.5  # seconds between looks at whether it still lives
+# What newer versions of click raise where nothing was asked for: the help is shown.
+HELP_INSTEAD: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 INTERRUPTED = 130  # the exit code after Ctrl-C: 128 and the number of SIGINT, as shells have it
 
 
@@ -91,6 +94,51 @@ def start_logging(level: int) -> None:
     logger.propagate = False
 
 
+class Finite(click.FloatRange):
+    """A number in a range, and a number: nan lies outside of none, and a limit of nan limits none.
+
+    A node with `--least-beta nan` would take part without any noise.
+    """
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
+class UsageLine(click.ClickException):
+    """A wrong call, told like every other error: in one line."""
+
+    exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(f"error: {self.message}", err=file is None, file=file)
+
+
+@contextmanager
+def usage_in_one_line() -> Iterator[None]:
+    """Turns what click says in several lines into one, with where to read more."""
+    try:
+        yield
+    except HELP_INSTEAD:
+        raise
+    except click.UsageError as error:
+        told = " ".join(error.format_message().split()).rstrip(".")
+        where = "lppa" if error.ctx is None else error.ctx.command_path
+        raise UsageLine(f"{told}; `{where} --help` tells more") from None
+
+
+class OneLine(click.Command):
+    """A command that is called by itself, with one line for a wrong call."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with usage_in_one_line():
+            return super().make_context(*args, **kwargs)
+
+
 def show_errors(command: Callable[Given, Result]) -> Callable[Given, Result]:
     """Shows an LppaError as one line and leaves with its exit code; -v shows the traceback."""
 
@@ -110,9 +158,7 @@ def show_errors(command: Callable[Given, Result]) -> Callable[Given, Result]:
         except OSError as error:
             if click.get_current_context().meta.get("verbose"):
                 traceback.print_exc()
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            advice = "; make room, then go on with --resume" if full else ""
-            click.echo(f"error: {error}{advice}", err=True)
+            click.echo(f"error: {_in_words(error)}", err=True)
             sys.exit(1)
         except KeyboardInterrupt:
             if has_parent:  # which says so
@@ -120,6 +166,17 @@ def show_errors(command: Callable[Given, Result]) -> Callable[Given, Result]:
             leave_interrupted()
 
     return wrapped
+
+
+def _in_words(error: OSError) -> str:
+    """What the system said, without its numbers, and what to do where the disk is full."""
+    where = "" if error.filename is None else f"{error.filename}: "
+    told = f"{where}{error.strerror or error}"
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return told
+    command = click.get_current_context().command
+    resumes = any(param.name == "resume" for param in command.params)
+    return f"{told}; make room, then {'go on with --resume' if resumes else 'try again'}"
 
 
 def leave_interrupted() -> NoReturn:

@@ -1,8 +1,8 @@
 """A client's state on its own disk, whole or not at all: what a broken off run goes on from.
 
-One file for each round that is kept, with a checksum over all of it. A file that is torn or changed
-is told from a good one, and the one before it serves. Which round all nodes go back to is decided
-by the coordinator, not here.
+One file for each round that is kept, with a checksum over all of it. A file that is torn, changed
+or another node's is told from a good one, and the one before it serves. Which round all nodes go
+back to is decided by the coordinator, not here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Damaged(Exception):
 class Checkpoint:
     """A client between two rounds of a run, and what it had done by then.
 
-    `plan` is the fingerprint of the plan that it follows: another run's state is of no use.
+    `plan` is the fingerprint of the plan that it follows: another run's state is of no use, nor is
+    that of another `node`, whose fingerprint is the same; None in files that do not say.
     `noise_norm` is the length of the noise that entered last, for the reports until the next does.
     """
 
@@ -48,6 +49,7 @@ class Checkpoint:
     seconds: Mapping[str, float] = field(default_factory=dict)
     sent: Mapping[str, int] = field(default_factory=dict)
     noise_norm: float = 0.0
+    node: int | None = None
 
 
 def checkpoints_folder(node_folder: Path) -> Path:
@@ -86,16 +88,17 @@ def path_of(folder: Path, state: ClientState) -> Path:
     return folder / f"{state.epoch:06d}-{state.t:09d}{SUFFIX}"
 
 
-def usable(folder: Path) -> dict[tuple[int, int], Path]:
-    """All checkpoints that are whole, by epoch and round, in that order; none is kept in memory."""
+def usable(folder: Path, node: int) -> dict[tuple[int, int], Path]:
+    """All checkpoints of a node that are whole, by epoch and round; none is kept in memory."""
     found = {}
     for path in _files(folder):
         try:
             with path.open("rb") as file:
-                state = read(file, vectors=False).state
+                checkpoint = read(file, vectors=False)
         except (Damaged, OSError):
             continue
-        found[state.epoch, state.t] = path
+        if checkpoint.node in (node, None):
+            found[checkpoint.state.epoch, checkpoint.state.t] = path
     return found
 
 
@@ -135,6 +138,7 @@ def parts_of(checkpoint: Checkpoint) -> Iterator[bytes | memoryview]:
     header = msgpack.packb(
         {
             "plan": checkpoint.plan,
+            "node": checkpoint.node,
             "epoch": state.epoch,
             "t": state.t,
             "steps": state.steps,
@@ -213,4 +217,5 @@ def _read(file: BinaryIO, wanted: bool) -> Checkpoint:
     )
     state = ClientState(header["epoch"], header["t"], header["steps"], vectors, secrets)
     seconds = {k: float(v) for k, v in header["seconds"].items() if math.isfinite(v)}
-    return Checkpoint(state, header["plan"], seconds, header["sent"], float(header["noise_norm"]))
+    noise_norm, node = float(header["noise_norm"]), header.get("node")
+    return Checkpoint(state, header["plan"], seconds, header["sent"], noise_norm, node)

@@ -84,7 +84,7 @@ def run_node(book: AddressBook, me: int, secret: str | None, means: Means) -> Pa
     if means.resume:
         # Before a look at what is there: a process that was left over may still be writing.
         lock.take(means.timeout)
-    found = usable(checkpoints_folder(folder)) if means.resume else {}
+    found = usable(checkpoints_folder(folder), me) if means.resume else {}
     wire = open_wire(book, me, secret)
     try:
         inbox = wire.inbox()

@@ -212,7 +212,8 @@ class Training:
             return
         with self.clock("checkpoint"):
             seconds, sent = self.clock.split(), dict(links.sent)
-            checkpoint = Checkpoint(now, task.plan, seconds, sent, self.noise_norm)
+            me = links.around.me
+            checkpoint = Checkpoint(now, task.plan, seconds, sent, self.noise_norm, me)
             save(checkpoints_folder(task.folder), checkpoint, how_many(task.nodes, every) + 1)
             # The state is what a run goes on from; the model is for people, who look less often.
             if time.monotonic() - self.model_kept >= MODEL_EVERY:

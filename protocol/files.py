@@ -6,6 +6,7 @@ What stands in them is the caller's matter.
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,7 +28,14 @@ def write_atomically(
 
 @contextmanager
 def writing(path: Path, private: bool = False, durably: bool = False) -> Iterator[IO[bytes]]:
-    """A file to write to piece by piece, which has its name when all of it is there."""
+    """A file to write to piece by piece, which has its name when all of it is there.
+
+    What is no file (a device, a pipe, /dev/stdout) is written into, and never replaced by one.
+    """
+    if _is_no_file(path):
+        with os.fdopen(_open_at_once(path), "wb") as file:
+            yield file
+        return
     descriptor, temporary = _unnamed(path)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -40,6 +48,24 @@ def writing(path: Path, private: bool = False, durably: bool = False) -> Iterato
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _is_no_file(path: Path) -> bool:
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    folder = path.parent.resolve()
+    # /dev/stdout and /dev/fd/63 are names of whatever was opened, which may well be a file.
+    opened = folder == Path("/dev") or folder.is_relative_to("/proc")
+    return opened or not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _open_at_once(path: Path) -> int:
+    """Opens what is there; a pipe that nobody reads from is an error, and not waited for."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def _unnamed(path: Path) -> tuple[int, str]:
@@ -77,12 +103,22 @@ def make_private(folder: Path) -> None:
 
 
 def keep_lines(path: Path, wanted: Callable[[int, str], bool]) -> None:
-    """Keeps some lines of a file, by their number and text; a torn last line goes."""
+    """Keeps some lines of a file, by their number and text; a torn last line goes.
+
+    So does a line that makes no sense to `wanted`, such as what a power cut leaves.
+    """
     if not path.exists():
         return
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+
+    def makes_sense(number: int, line: str) -> bool:
+        try:
+            return wanted(number, line)
+        except (ValueError, LookupError, TypeError, RecursionError):
+            return False
+
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
     whole = [line for line in lines if line.endswith("\n")]
-    kept = [line for number, line in enumerate(whole) if wanted(number, line)]
+    kept = [line for number, line in enumerate(whole) if makes_sense(number, line)]
     if kept != lines:
         private = path.stat().st_mode & 0o077 == 0
         write_atomically(path, "".join(kept), private)

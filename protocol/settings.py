@@ -91,7 +91,7 @@ class Settings:
     )
     model: str = option(
         None,
-        f"Network: {MODELS}.  [default: cnn for images, mlp for tables]",
+        f"Network: {MODELS}.  [default: cnn for digits, mnist, fmnist and cifar10, else mlp]",
         pattern=r"cnn(-6-16)?|lenet|mlp(:[1-9][0-9]{0,5}(-[1-9][0-9]{0,5}){0,7})?|quadratic|own",
         allowed=f"{MODELS}, such as mlp:32-16-8",
     )

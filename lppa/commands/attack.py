@@ -13,7 +13,7 @@ import click
 from lppa.attack.names import parse_attacks, parse_victims
 from lppa.options import json_option, out_option, runs_argument, victim_option
 from lppa.running.naming import find_runs
-from lppa.shell import is_quiet, numbers, show_errors, verbosity
+from lppa.shell import Finite, is_quiet, numbers, show_errors, verbosity
 
 if TYPE_CHECKING:
     from lppa.attack.campaign import Found
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--restarts", type=click.IntRange(1), default=4, show_default=True)
 @click.option(
     "--attack-seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Finite(min=0, min_open=True),
     help="Most time for one attack.",
 )
 @click.option("--attack-seed", type=int, default=0, show_default=True, help="Seed of the restarts.")

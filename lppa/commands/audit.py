@@ -28,7 +28,7 @@ from lppa.options import chosen_nodes, json_option, nodes_option, out_option, se
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import OWN, RULES, Settings
 from lppa.running.prepare import make_blueprint
-from lppa.shell import numbers, show_errors, verbosity
+from lppa.shell import Finite, numbers, show_errors, verbosity
 
 SETTINGS = (
     "dataset",
@@ -72,7 +72,7 @@ FAILED = 3  # exit code where --fail-on found something
 )
 @click.option(
     "--gradient-rms",
-    type=click.FloatRange(0.0, min_open=True),
+    type=Finite(0.0, min_open=True),
     help="Size of what is to be hidden: root mean square, over all parameters, of an example's "
     "share of the gradient.  [default: as measured on such a network]",
 )

@@ -32,10 +32,11 @@ from lppa.running.naming import find_run, new_folder
 from lppa.running.past import read_past
 from lppa.running.prepare import make_blueprint
 from lppa.running.run import coordinate
-from lppa.shell import is_quiet, numbers, show_errors, verbosity
+from lppa.shell import OneLine, is_quiet, numbers, show_errors, verbosity
 
 
 @click.command(
+    cls=OneLine,
     epilog="Example: lppa-coordinator --peers peers.json --rule lppa --rounds 50",
     context_settings={"help_option_names": ["-h", "--help"]},
 )

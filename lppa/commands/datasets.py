@@ -122,7 +122,7 @@ def partition(
     """Show how DATASET would be split over clients: samples of each label that each one gets.
 
     DATASET is a name (see lppa datasets) or the path of a .npz or a .csv file. PARTITION is iid,
-    quantity:ALPHA, dirichlet:ALPHA or classes:K.
+    quantity:ALPHA, dirichlet:ALPHA, benchmark:ALPHA or classes:K.
 
     \b
     Example:

@@ -25,10 +25,11 @@ from lppa.protocol.book import AddressBook, key_file, read_book, read_key
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import LONGEST_WAIT
 from lppa.running.limits import check_open_files
-from lppa.shell import call_lppa, is_quiet, show_errors, verbosity
+from lppa.shell import Finite, OneLine, call_lppa, is_quiet, show_errors, verbosity
 
 
 @click.command(
+    cls=OneLine,
     epilog="Example: lppa-node --id 3 --peers peers.json",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -51,7 +52,7 @@ from lppa.shell import call_lppa, is_quiet, show_errors, verbosity
 @click.option("--rule", help="Where a rule of the run's own is: FILE.py:NAME.")
 @click.option(
     "--least-beta",
-    type=click.FloatRange(min=0),
+    type=Finite(min=0),
     default=0.0,
     help="Refuse a plan with less noise than of this scale, or with noise that can be predicted.",
 )
@@ -67,7 +68,7 @@ from lppa.shell import call_lppa, is_quiet, show_errors, verbosity
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True, max=LONGEST_WAIT),
+    type=Finite(min=0, min_open=True, max=LONGEST_WAIT),
     default=30.0,
     show_default=True,
     help="Seconds that the coordinator may be silent before the plan has come.",
@@ -79,7 +80,7 @@ from lppa.shell import call_lppa, is_quiet, show_errors, verbosity
 )
 @click.option(
     "--orphan-timeout",
-    type=click.FloatRange(min=0, min_open=True, max=LONGEST_WAIT),
+    type=Finite(min=0, min_open=True, max=LONGEST_WAIT),
     help="Seconds of the coordinator's silence after which this node ends.  [default: never]",
 )
 @verbosity

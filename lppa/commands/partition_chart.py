@@ -76,7 +76,8 @@ def draw_partition(path: Path, title: str, labels: Sequence[int | str], counts: 
         frameon=False,
     )
     try:
-        figure.savefig(path)
+        # Told the kind, matplotlib writes to this very file, and adds no ending of its own.
+        figure.savefig(path, format=path.suffix.removeprefix(".") or "png")
     except (OSError, ValueError) as error:
         raise WrongUse(f"{path}: the chart cannot be written ({error})") from None
 

@@ -26,7 +26,7 @@ from lppa.protocol.names import name_all
 from lppa.protocol.settings import make_settings
 from lppa.protocol.view import View
 from lppa.running.naming import read_config
-from lppa.running.rundir import ABOUT, DONE, pending_file
+from lppa.running.rundir import ABOUT, DONE, pending_file, read_summary
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Past:
 
 def read_past(folder: Path) -> Past:
     """A run that can go on; one that has come to its end, or is no run, is refused."""
-    summary = _json(folder / "summary.json", {})
+    summary = read_summary(folder)
     if summary.get("status") in ENDED:
         # It may have been killed between its last word and its tidying up.
         forget_checkpoints(folder)
@@ -121,13 +121,28 @@ def read_past(folder: Path) -> Past:
             W=np.array(graph["W"], dtype=np.float64),
         )
         attackers = tuple(int(node) for node in about["attackers"])
+        views, last, warnings = _views(folder, blueprint.nodes)
+        done = {
+            int(line["node"]): Done(int(line["round"]), line["values"])
+            for line in read_lines(folder / DONE)
+        }
     except (KeyError, TypeError, ValueError) as error:
         raise WrongUse(
             f"{folder} cannot be gone on with: its files are damaged ({error})"
         ) from None
-    warnings: list[str] = []
-    views: dict[int, tuple[tuple[int, ...], int]] = {0: (tuple(range(blueprint.nodes)), 0)}
+    times = summary.get("seconds")
+    seconds = times.get("total", 0.0) if isinstance(times, dict) else 0.0
+    return Past(folder, blueprint, views, last, float(seconds), attackers, done, warnings)
+
+
+def _views(
+    folder: Path, nodes: int
+) -> tuple[dict[int, tuple[tuple[int, ...], int]], int, tuple[str, ...]]:
+    """The members and the first round of every epoch, the last epoch of all that happened, and what
+    was said of nodes that were lost."""
+    views: dict[int, tuple[tuple[int, ...], int]] = {0: (tuple(range(nodes)), 0)}
     last = 0
+    warnings: list[str] = []
     lost: list[tuple[int, str]] = []
     for event in read_lines(folder / "views.jsonl"):
         last = max(last, int(event["epoch"]))
@@ -138,12 +153,7 @@ def read_past(folder: Path) -> Past:
             lost = []
         elif event["kind"] == "lost":
             lost.append((int(event["node"]), str(event["reason"])))
-    seconds = summary.get("seconds", {}).get("total", 0.0)
-    done = {
-        int(line["node"]): Done(int(line["round"]), line["values"])
-        for line in read_lines(folder / DONE)
-    }
-    return Past(folder, blueprint, views, last, float(seconds), attackers, done, tuple(warnings))
+    return views, last, tuple(warnings)
 
 
 def forget_checkpoints(folder: Path) -> None:
@@ -174,20 +184,21 @@ def sketches(past: Past, round: int, node: int) -> tuple[np.ndarray, np.ndarray,
 
 def last_row(folder: Path) -> int:
     """The last round that all nodes have reported, 0 if there is none."""
-    return max((int(row["round"]) for row in read_lines(folder / "history.jsonl")), default=0)
+    rounds = [row.get("round") for row in read_lines(folder / "history.jsonl")]
+    return max((round for round in rounds if isinstance(round, int)), default=0)
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The whole lines of a file of JSON objects; none if it is not there."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
     found = []
     for line in text.splitlines():
         try:
             found.append(json.loads(line))
-        except ValueError:
+        except (ValueError, RecursionError):
             # The last line of a process that was killed.
             continue
     return [content for content in found if isinstance(content, dict)]

@@ -51,11 +51,24 @@ def default_folder(settings: Settings) -> Path:
     return Path("runs") / default_name(settings)
 
 
+def read_summary(folder: Path) -> dict[str, Any]:
+    """What a run said at its end; nothing where it has said nothing that can be read."""
+    try:
+        found = json.loads((folder / "summary.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def check_free(folder: Path) -> None:
     """Nothing that is there already is ever overwritten."""
-    if folder.exists() and (
-        not folder.is_dir() or any(path.name not in BEFORE for path in folder.iterdir())
-    ):
+    try:
+        taken = folder.exists() and (
+            not folder.is_dir() or any(path.name not in BEFORE for path in folder.iterdir())
+        )
+    except OSError as error:
+        raise WrongUse(f"cannot make the run's directory {folder}: {error.strerror}") from None
+    if taken:
         raise WrongUse(f"{folder} exists already; choose another --out")
 
 
@@ -81,11 +94,10 @@ class RunDirectory(Listener):
     def _take_over(self) -> None:
         """Makes sure that nobody else goes on with the run, or has done so to its end."""
         self.lock.take()
-        summary = self.folder / "summary.json"
-        if summary.exists() and json.loads(summary.read_bytes()).get("status") in ENDED:
+        if read_summary(self.folder).get("status") in ENDED:
             self.lock.free()
             raise WrongUse(f"{self.folder} has come to its end: there is nothing to go on with")
-        summary.unlink(missing_ok=True)
+        (self.folder / "summary.json").unlink(missing_ok=True)
         for folder in (self.folder, self.folder / PENDING):
             forget_unfinished(folder)
 

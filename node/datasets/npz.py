@@ -161,6 +161,11 @@ def _channels_first(x: np.ndarray, where: str) -> np.ndarray:
             f"{where} has shape {x.shape}: channels could be the first or the last size of an "
             "image; give images with sides above 3, or flat rows for --model mlp"
         )
+    if not first and not last and x.shape[3] < min(x.shape[1:3]):
+        raise WrongUse(
+            f"{where} has shape {x.shape}: {x.shape[3]} channels seem to come last, where only one "
+            "or three are known; give images as (samples, channels, height, width)"
+        )
     return np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if last else x
 
 

@@ -50,13 +50,15 @@ def checkpoints(draw):
     }
     state = ClientState(draw(IDS), draw(IDS), draw(IDS), vectors, draw(SECRETS))
     seconds = draw(st.dictionaries(st.text(max_size=9), st.floats(0, 1e9)))
-    return Checkpoint(state, draw(st.text(max_size=70)), seconds, draw(TOTALS))
+    node = draw(st.none() | IDS)
+    return Checkpoint(state, draw(st.text(max_size=70)), seconds, draw(TOTALS), node=node)
 
 
-def small(t: int = 3, epoch: int = 0) -> Checkpoint:
+def small(t: int = 3, epoch: int = 0, node: int | None = 0) -> Checkpoint:
     vectors = {"theta": torch.arange(5.0), "gamma": torch.arange(5.0) / 3}
     secrets = NoiseSecrets({("edge", 1): bytes(32)}, {1: bytes(range(32))})
-    return Checkpoint(ClientState(epoch, t, 2 * t, vectors, secrets), "plan", {"total": 1.5}, {})
+    state = ClientState(epoch, t, 2 * t, vectors, secrets)
+    return Checkpoint(state, "plan", {"total": 1.5}, {}, node=node)
 
 
 def same(one: Checkpoint, other: Checkpoint) -> bool:
@@ -115,10 +117,21 @@ def test_the_one_before_serves_where_the_newest_is_torn(tmp_path):
         save(tmp_path, small(t), keep=3)
     newest = path_of(tmp_path, small(30).state)
     newest.write_bytes(newest.read_bytes()[:-1])
-    assert list(usable(tmp_path)) == [(0, 10), (0, 20)]
+    assert list(usable(tmp_path, node=0)) == [(0, 10), (0, 20)]
     newest.unlink()
     newest.mkdir()  # not even a file
-    assert list(usable(tmp_path)) == [(0, 10), (0, 20)]
+    assert list(usable(tmp_path, node=0)) == [(0, 10), (0, 20)]
+
+
+def test_another_nodes_checkpoint_is_of_no_use_and_the_one_before_serves(tmp_path):
+    save(tmp_path, small(10), keep=3)
+    save(tmp_path, small(20, node=1), keep=3)  # whole, and of the same plan
+    assert list(usable(tmp_path, node=0)) == [(0, 10)]
+
+
+def test_a_checkpoint_from_before_they_said_whose_they_are_still_serves(tmp_path):
+    save(tmp_path, small(10, node=None), keep=3)
+    assert list(usable(tmp_path, node=3)) == [(0, 10)]
 
 
 def test_nobody_else_can_read_what_the_noise_is_made_of(tmp_path):
@@ -147,15 +160,15 @@ def test_who_dies_before_the_file_has_its_name_leaves_the_old_ones_as_they_were(
         save(tmp_path, small(20), keep=1)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    assert list(usable(tmp_path)) == [(0, 10)]
+    assert list(usable(tmp_path, node=0)) == [(0, 10)]
     save(tmp_path, small(20), keep=3)
-    assert list(usable(tmp_path)) == [(0, 10), (0, 20)]
+    assert list(usable(tmp_path, node=0)) == [(0, 10), (0, 20)]
 
 
 def test_only_the_newest_are_kept(tmp_path):
     for t in range(0, 100, 10):
         save(tmp_path, small(t), keep=4)
-    assert list(usable(tmp_path)) == [(0, 60), (0, 70), (0, 80), (0, 90)]
+    assert list(usable(tmp_path, node=0)) == [(0, 60), (0, 70), (0, 80), (0, 90)]
 
 
 @given(st.lists(st.tuples(st.integers(0, 999_999), st.integers(0, 999_999_999)), min_size=2))
@@ -168,14 +181,14 @@ def test_what_will_be_done_again_is_forgotten(tmp_path):
     for epoch, t in ((0, 10), (0, 20), (1, 12), (1, 20), (2, 15)):
         save(tmp_path, small(t, epoch), keep=9)
     forget_later(tmp_path, 1, 12)
-    found = usable(tmp_path)
+    found = usable(tmp_path, node=0)
     assert list(found) == [(0, 10), (0, 20), (1, 12)]
     assert same(load(found[1, 12]), small(12, 1))
 
 
 def test_a_checkpoint_that_went_bad_after_it_was_found_is_told(tmp_path):
     save(tmp_path, small(10), keep=3)
-    path = usable(tmp_path)[0, 10]
+    path = usable(tmp_path, node=0)[0, 10]
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(RunFailed, match="can no longer be read: it"):
         load(path)

@@ -87,6 +87,19 @@ def test_a_run_without_a_seed_goes_on_alike_from_copies_one_of_them_damaged(chao
     assert chaos.differences(one, other) == []
 
 
+def test_figures_that_were_damaged_do_not_keep_a_run_from_going_on(chaos, tmp_path):
+    begin(tmp_path / "whole", seed=1)
+    assert begin(tmp_path / "broken", "kill:2@8", seed=1).status == "failed"
+    # What a power cut leaves: no checksum is over these, and nothing follows from them.
+    (tmp_path / "broken/summary.json").write_text("[]")
+    for name in ("history.jsonl", "metrics.jsonl", "nodes/1/metrics.jsonl"):
+        with (tmp_path / "broken" / name).open("ab") as file:
+            file.write(b"\xff\xfe\0\n[1]\n{}\n")
+    assert go_on(tmp_path / "broken").status == "completed"
+    whole, broken = (chaos.results(tmp_path / name, NODES) for name in ("whole", "broken"))
+    assert chaos.differences(whole, broken) == []
+
+
 def test_recorded_logs_and_batches_go_on_without_a_gap_or_a_double(chaos, tmp_path):
     settings = {
         "dataset": "digits",

@@ -130,6 +130,12 @@ def test_a_chart_that_cannot_be_written_is_wrong_use(own, tmp_path):
         assert name in refusal(partition, own, "iid", "--plot", tmp_path / name)
 
 
+def test_a_chart_without_an_ending_is_where_it_was_asked_for(own, tmp_path):
+    chart = tmp_path / "chart"
+    run(partition, own, "iid", "-n", 4, "--plot", chart)
+    assert chart.read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_wrong_partition_is_refused_before_the_data_is_looked_at():
     assert "ALPHA" in refusal(partition, "no-such.npz", "dirichlet:0")
 

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -14,7 +15,11 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from lppa import shell
+from lppa.cli import main
+from lppa.commands.coordinator import main as coordinator
+from lppa.commands.node import main as node
 from lppa.protocol.errors import WrongUse
+from lppa.running.rundir import check_free
 from lppa.shell import is_quiet, numbers, show_errors, verbosity
 
 log = logging.getLogger("lppa.test")
@@ -125,3 +130,66 @@ def test_numbers_are_comma_separated():
     for text in ("1;3", "1,", "", "one"):
         with pytest.raises(WrongUse, match="--attackers must be comma-separated whole numbers"):
             numbers(text, "--attackers")
+
+
+@pytest.mark.parametrize("limit", ["nan", "inf", "-inf", "-1"])
+def test_a_number_of_a_policy_is_a_number(limit):
+    # A comparison with nan is never true: a limit of nan would be none.
+    result = CliRunner().invoke(node, ["--id", "0", "--peers", "none", "--least-beta", limit])
+    assert result.exit_code == 2
+    assert "--least-beta" in result.stderr
+
+
+@pytest.mark.parametrize("size", ["nan", "inf"])
+def test_an_audit_of_what_is_no_number_does_not_pass(size):
+    result = CliRunner().invoke(main, ["audit", "--gradient-rms", size, "--fail-on", "open"])
+    assert result.exit_code == 2
+    assert "is not a finite number" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "command, argv, told",
+    [
+        (main, ["--foo"], "`lppa --help` tells more"),
+        (main, ["nonsense"], "No such command 'nonsense'; `lppa --help` tells more"),
+        (main, ["run", "--nodes", "x"], "'x' is not a valid integer; `lppa run --help` tells more"),
+        (main, ["runs", "rm"], "Missing argument 'RUN...'; `lppa runs rm --help` tells more"),
+        (main, ["reproduce"], "fig-clients, fig-local-epoch, all; `lppa reproduce --help`"),
+        (node, ["--id", "x"], "`lppa-node --help` tells more"),
+        (coordinator, [], "Missing option '--peers'; `lppa-coordinator --help` tells more"),
+    ],
+)
+def test_a_wrong_call_is_told_in_one_line(command, argv, told):
+    names = {main: "lppa", node: "lppa-node", coordinator: "lppa-coordinator"}
+    result = CliRunner().invoke(command, argv, prog_name=names[command])
+    assert result.exit_code == 2
+    assert not result.stdout
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert told in line
+
+
+def test_who_asks_for_nothing_is_shown_the_help():
+    result = CliRunner().invoke(main, [])
+    assert "Commands:" in result.output
+
+
+@pytest.mark.parametrize(
+    "options, told", [([], "then try again"), (["resume"], "then go on with --resume")]
+)
+def test_a_full_disk_is_told_in_words_with_what_to_do(options, told):
+    @verbosity
+    @show_errors
+    def fills(**given):
+        raise OSError(28, "No space left on device", "there")
+
+    command = click.command()(fills)
+    command.params += [click.Option([f"--{name}"]) for name in options]
+    result = CliRunner().invoke(command, [])
+    assert result.exit_code == 1
+    assert result.stderr == f"error: there: No space left on device; make room, {told}\n"
+
+
+def test_a_folder_whose_name_is_too_long_is_wrong_use():
+    with pytest.raises(WrongUse, match=r"cannot make the run's directory .*: File name too long"):
+        check_free(Path("x" * 300))

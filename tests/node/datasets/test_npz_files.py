@@ -125,6 +125,7 @@ def test_floating_targets_are_numbers_to_come_close_to(own):
         ({"x_train": np.zeros((10, 0))}, "has shape"),
         ({"x_train": np.zeros((10, 3, 8, 3))}, "channels could be the first or the last size"),
         ({"x_train": np.zeros((10, 1, 1, 1))}, "channels could be the first or the last size"),
+        ({"x_train": np.zeros((10, 8, 8, 4))}, "4 channels seem to come last"),
         ({"x_train": np.array([["a"] * 3] * 10)}, "not numbers"),
         ({"x_train": np.array([[0, 0, 0]] * 9 + [[0, np.nan, 0]])}, "row 9: a value is not a fin"),
         ({"x_train": np.array([[0, 0, 1e300]] * 10)}, "row 0: a value is not a finite number"),
