@@ -155,6 +155,14 @@ def test_a_toml_file_may_say_how_many_nodes_and_the_command_line_wins(tmp_path):
 # --- several topologies, round by round, for scripts --------------------------------------------
 
 
+def test_names_of_topologies_are_folded_and_never_cut():
+    words = ["-n", "8", "--compare", "full,random-regular:3,random-regular:4"]
+    told = CliRunner(env={"COLUMNS": "80"}).invoke(audit, words).stdout
+    assert "…" not in told
+    assert ":3" in told
+    assert ":4" in told
+
+
 def test_topologies_are_compared_in_a_line_each_and_one_that_is_refused_says_why():
     names = "full, ring,random-regular:9,directed-ring"
     result = call("-n", 5, "--compare", names)
