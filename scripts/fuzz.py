@@ -81,7 +81,7 @@ def valid_messages(rng: Rng) -> Iterator[Message]:
 
 def view() -> View:
     """A view of two nodes."""
-    places = {0: Place((1,), (0.5,), 0.5, (1,)), 1: Place((0,), (0.5,), 0.5, (0,))}
+    places = {i: Place((1 - i,), (0.5,), 0.5, (1 - i,), (0.5,)) for i in (0, 1)}
     return View(0, 0, (0, 1), places, {0: "ipc:///tmp/a", 1: "tcp://127.0.0.1:5001"})
 
 

@@ -26,7 +26,7 @@ from lppa.protocol.names import name_all
 from lppa.protocol.settings import make_settings
 from lppa.protocol.view import View
 from lppa.running.naming import read_config
-from lppa.running.rundir import ABOUT, DONE, pending_file, read_summary
+from lppa.running.rundir import ABOUT, DONE, forget_unreported, pending_file, read_summary
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,7 @@ def read_past(folder: Path) -> Past:
     if summary.get("status") in ENDED:
         # It may have been killed between its last word and its tidying up.
         forget_checkpoints(folder)
+        forget_unreported(folder)
         raise WrongUse(f"{folder} has come to its end: there is nothing to go on with")
     config = read_config(folder)
     about = config.pop(ABOUT, None)

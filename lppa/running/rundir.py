@@ -160,10 +160,10 @@ class RunDirectory(Listener):
         """Ends the record with its summary."""
         self.metrics_file.close()
         self.history_file.close()
-        if summary.ended:
-            shutil.rmtree(self.folder / PENDING, ignore_errors=True)
-            (self.folder / DONE).unlink(missing_ok=True)
+        # First: one who is killed before that is followed by another, who needs the rest.
         self.record("summary.json", summary.to_dict())
+        if summary.ended:
+            forget_unreported(self.folder)
         self.lock.free()
 
     def _line(self, file: TextIO, content: dict[str, Any]) -> None:
@@ -173,6 +173,12 @@ class RunDirectory(Listener):
     def record(self, name: str, content: object) -> None:
         """A file that is there whole or not at all."""
         write_atomically(self.folder / name, json.dumps(content, indent=2) + "\n")
+
+
+def forget_unreported(folder: Path) -> None:
+    """Deletes what only a coordinator that comes back would need."""
+    shutil.rmtree(folder / PENDING, ignore_errors=True)
+    (folder / DONE).unlink(missing_ok=True)
 
 
 def pending_file(folder: Path, round: int, node: int) -> Path:

@@ -69,8 +69,10 @@ class Mail(RuleBasedStateMachine):
     )
     def is_asked_for(self, sender, kind, epoch, round, part):
         key = (KINDS[kind], (epoch, round, part), sender)
+        assert self.mailbox.count_lacking(*key[:2], [sender]) == (key not in self.waiting)
         expected = None if key in self.stuck else self.waiting.pop(key, None)
-        assert self.mailbox.take(KINDS[kind], epoch, round, sender, part) is expected
+        found = self.mailbox.take_all(*key[:2], [sender])
+        assert found.get(sender) is expected
         if expected is not None:
             self.last[KINDS[kind], sender] = key[1]
 

@@ -147,9 +147,9 @@ def run_node_slow_to_greet(gate, *given):
     """The life of `lppa-node` that greets nobody before a file is there; runs in the child."""
     honest = NetworkLinks.handshake
 
-    def handshake(self, fingerprint):
+    def handshake(self, *given):
         eventually(gate.exists)
-        honest(self, fingerprint)
+        honest(self, *given)
 
     NetworkLinks.handshake = handshake
     run_command(*given)
