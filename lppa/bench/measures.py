@@ -22,7 +22,7 @@ from lppa.protocol.errors import RunFailed
 from lppa.protocol.settings import make_settings
 from lppa.protocol.sockets import Wire
 from lppa.protocol.wire import wait_for_any
-from lppa.running.launch import Given, LocalNodes, fork, fork_context, stop_fork_server
+from lppa.running.launch import Given, LocalNodes, fork, fork_context, stop_fork_server, warm_up
 from lppa.running.prepare import make_blueprint
 from lppa.running.private import private_folder
 from lppa.running.run import local_book
@@ -308,6 +308,8 @@ ASKED: dict[str, Callable[[], dict[str, Any]]] = {
 
 def in_processes(calls: list[tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[Any]:
     """Calls functions, all at once in processes of their own."""
+    # Else each of them would import PyTorch by itself, as no node does.
+    warm_up()
     processes: list[Any] = []
     pipes, results = [], []
     try:
