@@ -177,12 +177,13 @@ def check_speech(roster: Roster, exchange: str) -> None:
 class Start:
     """How a run begins: in which view, and from which checkpoint, as (epoch, round).
 
-    Nodes that are `running` already need no plan.
+    Nodes that are `running` already need no plan; those that are `done` may have left.
     """
 
     view: View
     begin: tuple[int, ...] = ()
     running: frozenset[int] = frozenset()
+    done: frozenset[int] = frozenset()
 
 
 Choice = Callable[[Mapping[int, Hello]], Start]
@@ -214,9 +215,10 @@ def bootstrap(
                     round=0,
                 )
         start = choose(roster.processes)
-        if roster.expected is None or set(start.view.members) <= set(roster.routes):
+        needed = set(start.view.members) - start.done
+        if roster.expected is None or needed <= set(roster.routes):
             break
-        roster.expected |= set(start.view.members)
+        roster.expected |= needed
     check_speech(roster, blueprint.settings.noise_exchange)
     start = replace(start, view=replace(start.view, endpoints=roster.endpoints))
     for node in set(start.view.members) - start.running:

@@ -75,7 +75,7 @@ class Past:
                 "them, then start all with --resume"
             )
         view = make_view(self.blueprint, who, epoch, first_round)
-        return Start(view, running=frozenset(who))
+        return Start(view, running=frozenset(who), done=frozenset(self.done))
 
     @property
     def parts(self) -> list[tuple[View, Blueprint]]:
