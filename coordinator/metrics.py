@@ -74,6 +74,11 @@ class Collection:
         if members == self.members:
             return []
         self.members = set(members)
+        return self.overdue()
+
+    def overdue(self) -> list[Row]:
+        """Rows that nothing is missing for and that nobody has seen: of somebody who was killed
+        between the last report and its row, or who has waited for others."""
         rows = [self._row(round) for round in sorted(self.reports)]
         return [row for row in rows if row is not None]
 

@@ -223,6 +223,8 @@ class Led:
         self.watch.collection.reports = kept.reports
         self.watch.collection.history = kept.history
         self.watch.collection.views = {e: set(who) for e, (who, _) in past.views.items()}
+        for row in self.watch.collection.overdue():
+            self.records.listener.row(row)
         if not start.running:
             return
         self.watch.collection.done = dict(past.done)

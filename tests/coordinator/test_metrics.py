@@ -133,6 +133,13 @@ def test_a_row_is_made_when_the_last_report_is_there_and_only_once():
 # --- a row --------------------------------------------------------------------------------------
 
 
+def test_a_row_whose_reports_were_all_there_when_somebody_else_took_over_is_made_once():
+    known = {5: {0: report(), 1: report()}, 10: {0: report(10)}}
+    collection = Collection(2, reports=known)
+    assert [row.round for row in collection.overdue()] == [5]
+    assert collection.overdue() == []
+
+
 def test_a_row_has_means_and_extremes_over_the_nodes():
     reports = [
         report(accuracy=0.2, loss=1.0, noise_to_gradient=0.5),
