@@ -355,6 +355,22 @@ def test_a_report_cannot_claim_to_be_another_nodes(world_of, tmp_path):
     assert (line["node"], line["round"]) == (1, 5)
 
 
+def test_a_coordinator_that_comes_back_does_not_wait_for_who_is_done_and_has_left(
+    world_of,
+):
+    world = world_of()
+    roster = replace(world.roster, expected={1}, routes={1: world.roster.routes[1]})
+    view = first_view(world.blueprint)
+    members = frozenset(view.members)
+    start = Start(view, running=members, done=members - {1})
+
+    def waits(*missing):
+        pytest.fail(f"waits for {missing}")
+
+    found = bootstrap(roster, world.blueprint, 20.0, lambda have: start, waits, waits)
+    assert found.view.members == view.members
+
+
 def test_another_connection_cannot_speak_for_a_node(world_of):
     world = world_of()
     forger = world.node(1)
