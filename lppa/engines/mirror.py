@@ -252,24 +252,33 @@ def files_to_begin_with(run: Path, nodes: Collection[int]) -> dict[str, bytes]:
     return found
 
 
-def drop_old_checkpoints(run: Path, nodes: Collection[int]) -> None:
+def drop_old_checkpoints(run: Path, nodes: Collection[int], lost: Collection[int] = ()) -> None:
     """Forgets checkpoints that are older than what all these nodes have.
 
-    Nodes forget their own by count; hosts lag differently, and here nothing may go too soon.
+    Nodes forget their own by count; hosts lag differently, and here nothing may go too soon. Whoever
+    is `lost` counts until the others have gone on without it, in a later view: before that, what it
+    has left is all that everyone can go on from.
     """
-    names: dict[int, set[str]] = {}
-    for node in nodes:
-        try:
-            folder = run / "nodes" / str(node) / CHECKPOINTS
-            names[node] = {path.name for path in folder.iterdir()}
-        except OSError:
-            return
+    names = {node: _checkpoint_names(run, node) for node in nodes}
     if not names:
         return
-    common = sorted(name for name in set.intersection(*names.values()) if name[0] != ".")
+    left = [name for node in lost for name in _checkpoint_names(run, node)]
+    epoch = max(map(_epoch, left), default="")
+    common = sorted(name for name in set.intersection(*names.values()) if _epoch(name) > epoch)
     if len(common) <= COMMON:
         return
     for node, present in names.items():
         for name in present:
-            if name[0] != "." and name < common[-COMMON]:
+            if name < common[-COMMON]:
                 (run / "nodes" / str(node) / CHECKPOINTS / name).unlink(missing_ok=True)
+
+
+def _checkpoint_names(run: Path, node: int) -> set[str]:
+    folder = run / "nodes" / str(node) / CHECKPOINTS
+    names = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    return {name for name in names if name[0] != "."}
+
+
+def _epoch(name: str) -> str:
+    """The part of a checkpoint's name that says in which view it was made."""
+    return name.partition("-")[0]

@@ -210,6 +210,22 @@ def test_checkpoints_older_than_what_all_nodes_have_are_forgotten(tmp_path):
     assert left == [[6, 7, 8], [6, 7, 8, 9, 10], [1, 2]]
 
 
+def test_what_a_lost_node_has_left_is_kept_by_all_until_they_go_on_in_a_later_view(tmp_path):
+    def rounds_of(node):
+        return sorted(int(path.name[7:16]) for path in tmp_path.glob(f"nodes/{node}/*/*"))
+
+    for node, rounds in ((0, range(1, 9)), (1, range(1, 9)), (2, range(1, 3))):
+        for t in rounds:
+            replace(tmp_path, f"nodes/{node}/checkpoints/000000-{t:09d}.checkpoint", b"state")
+    drop_old_checkpoints(tmp_path, [0, 1], lost=[2])
+    assert [rounds_of(node) for node in (0, 1)] == [list(range(1, 9))] * 2
+    for node in (0, 1):
+        for t in range(9, 13):
+            replace(tmp_path, f"nodes/{node}/checkpoints/000001-{t:09d}.checkpoint", b"state")
+    drop_old_checkpoints(tmp_path, [0, 1], lost=[2])
+    assert [rounds_of(node) for node in (0, 1, 2)] == [[10, 11, 12], [10, 11, 12], [1, 2]]
+
+
 def test_a_run_goes_on_elsewhere_from_its_lines_logs_and_checkpoints_alone(tmp_path):
     sent = (*GROWING, WHOLE[1])
     for path in (*sent, WHOLE[0], "nodes/1/state.pt", "nodes/1/output.log", "nodes/2/node.log"):
