@@ -218,15 +218,19 @@ def unseeded_trial(lab: Lab, trial: Trial, story: Story) -> list[str]:
     chance = random.Random(f"copies {trial.number}")
     out, copy = fresh(lab.work / "run"), fresh(lab.work / "copy")
     span = 4.0
-    while True:
+    for _ in range(30):
         command = lab.start("run", "-n", trial.nodes, "--out", fresh(out), "-q", *trial.options)
         wait_for_checkpoints(out, 2 * trial.nodes, command)
         broken = break_off(lab, command, chance, span / 4, story)
-        command.end()
+        code, said = command.end()
+        if not broken and code != 0:
+            return [f"ended with {code}: {said.strip()[-400:]}"]
         if broken and not (out / "summary.json").exists():
             break
         if broken and read_summary(out)["status"] not in ENDED:
             break
+    else:
+        return ["could not be broken off in 30 tries"]
     eventually(lambda: not lab.processes())
     shutil.copytree(out, copy)
     if chance.random() < 0.5:

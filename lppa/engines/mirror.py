@@ -255,9 +255,9 @@ def files_to_begin_with(run: Path, nodes: Collection[int]) -> dict[str, bytes]:
 def drop_old_checkpoints(run: Path, nodes: Collection[int], lost: Collection[int] = ()) -> None:
     """Forgets checkpoints that are older than what all these nodes have.
 
-    Nodes forget their own by count; hosts lag differently, and here nothing may go too soon. Whoever
-    is `lost` counts until the others have gone on without it, in a later view: before that, what it
-    has left is all that everyone can go on from.
+    Nodes forget their own by count; hosts lag differently, and here nothing may go too soon.
+    Whoever is `lost` counts until the others have gone on without it, in a later view: before that,
+    what it has left is all that everyone can go on from.
     """
     names = {node: _checkpoint_names(run, node) for node in nodes}
     if not names:
