@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from lppa.bench.rounds import CLASSES, ROWS, Scene, synthetic_learner
+from lppa.bench.learner import CLASSES, ROWS, random_learner
 from lppa.node.learner import DataLearner
 
 BATCH = 32
@@ -44,7 +44,7 @@ def gradient_speed(repeats: int = 200) -> dict[str, float]:
     torch.set_num_threads(1)
     found: dict[str, float] = {}
     for name, make in PLAIN.items():
-        learner = synthetic_learner(0, Scene(name, BATCH))
+        learner = random_learner(0, name, BATCH)
         theta, plain = learner.start(), make()
         x, y = learner.train.take(learner.train.rows, theta)
         seconds: dict[str, list[float]] = {"ours": [], "plain": []}

@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from lppa.bench.rounds import TIMEOUT, VARIANTS, Scene, round_loop, synthetic_learner
+from lppa.bench.learner import random_learner
+from lppa.bench.rounds import TIMEOUT, VARIANTS, Scene, round_loop
 from lppa.coordinator.bootstrap import TICK, Roster
 from lppa.coordinator.watch import PULSE_EVERY
 from lppa.node.checkpoint import Checkpoint, how_many, save
@@ -109,7 +110,7 @@ def careful_partner(
     torch.set_num_threads(1)
     nodes = len(book.nodes)
     others = tuple(i for i in range(nodes) if i != me)
-    learner, wire = synthetic_learner(me, Scene()), Wire(book, me, secret)
+    learner, wire = random_learner(me, Scene().model, Scene().batch), Wire(book, me, secret)
     record = Record(folder)
     try:
         sizes = {"theta": learner.size, "gamma": learner.size}

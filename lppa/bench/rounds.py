@@ -11,20 +11,15 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-import numpy as np
 import torch
 from cryptography.hazmat.primitives.ciphers import CipherContext
 from torch import Tensor
 
-from lppa.models.flat import FlatModel
-from lppa.models.networks import build
-from lppa.models.problem import Problem
+from lppa.bench.learner import random_learner
 from lppa.node import expansion, pairs
 from lppa.node.algorithm import LocalSteps, aggregate
-from lppa.node.batches import Batches
-from lppa.node.datasets import Samples
 from lppa.node.expansion import Expander
-from lppa.node.learner import DataLearner, Part
+from lppa.node.learner import DataLearner
 from lppa.node.neighbours import Neighbours
 from lppa.node.noise import Injection, NoiseSource, make_noise
 from lppa.node.pairs import PairExpander
@@ -39,7 +34,6 @@ from lppa.protocol.outgoing import Reports
 from lppa.protocol.settings import noise_due
 from lppa.protocol.sockets import Wire
 
-SHAPE, CLASSES, ROWS = (1, 28, 28), 10, 2048
 BETA = 0.025
 DRAWS, WORDS = 4_000_000, 1 << 16
 TIMEOUT = 120.0
@@ -115,7 +109,7 @@ def round_partner(
     torch.set_num_threads(1)
     nodes = len(book.nodes)
     others = scene.around(me, nodes)
-    learner = synthetic_learner(me, scene)
+    learner = random_learner(me, scene.model, scene.batch)
     wire = Wire(book, me, secret)
     try:
         sizes = {"theta": learner.size, "gamma": learner.size}
@@ -170,23 +164,6 @@ def round_loop(
         LocalSteps(1, lambda t: 0.01),
         rounds,
         adapt_first=True,
-    )
-
-
-def synthetic_learner(me: int, scene: Scene) -> DataLearner:
-    """A network on random images of MNIST's shape: the values do not matter here."""
-    random = np.random.default_rng(me)
-    images = random.random((ROWS, *SHAPE), dtype=np.float32)
-    samples = Samples(images, random.integers(0, CLASSES, ROWS))
-    module = build(scene.model, SHAPE, CLASSES, torch.Generator().manual_seed(0))
-    everything = Part(samples, np.arange(ROWS))
-    return DataLearner(
-        FlatModel(module, torch.float32, torch.device("cpu")),
-        Problem(module, samples, samples),
-        everything,
-        everything,
-        Batches(everything.rows, scene.batch, 0, me),
-        ROWS // scene.batch,
     )
 
 

@@ -17,15 +17,11 @@ import torch
 import zmq
 from torch import Tensor
 
+from lppa.bench.learner import random_learner
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.views import first_view
-from lppa.models.flat import FlatModel
-from lppa.models.networks import build
-from lppa.models.problem import Problem
-from lppa.node.batches import Batches
 from lppa.node.client import around
-from lppa.node.datasets import Samples
-from lppa.node.learner import DataLearner, Part
+from lppa.node.learner import DataLearner
 from lppa.node.rules import find_rule
 from lppa.node.training import Task, Training
 from lppa.protocol.book import AddressBook
@@ -38,8 +34,7 @@ from lppa.protocol.settings import Settings
 from lppa.protocol.sockets import Wire
 from lppa.protocol.view import Place
 
-ROWS, CLASSES = 256, 10
-SHAPES = {"digits": (1, 8, 8), "mnist": (1, 28, 28)}
+ROWS = 256  # images of a client: enough for full batches
 WARM = 2  # rounds before the clock is read
 Turn = dict[str, tuple[float, float, float]]
 """By what was done: when it began, when it ended, and seconds of the processor in between."""
@@ -73,7 +68,7 @@ def small_partner(
     """One client: how long each turn of each way took; the first warms up."""
     torch.set_num_threads(1)
     settings, view = blueprint.settings, first_view(blueprint)
-    learner = random_learner(settings, me)
+    learner = random_learner(me, settings.model, settings.batch, settings.dataset, ROWS)
     wire, bare = Wire(book, me, secret), Bare(folder, me, view.places[me])
     try:
         near = around(view, me, settings, find_rule(settings.rule), learner.size)
@@ -175,20 +170,3 @@ class Bare:
 
     def close(self) -> None:
         self.context.destroy(linger=0)
-
-
-def random_learner(settings: Settings, me: int) -> DataLearner:
-    """The settings' network on random images of their data's shape, enough for full batches."""
-    random, shape = np.random.default_rng(me), SHAPES[settings.dataset]
-    images = random.random((ROWS, *shape), dtype=np.float32)
-    samples = Samples(images, random.integers(0, CLASSES, ROWS))
-    module = build(settings.model, shape, CLASSES, torch.Generator().manual_seed(0))
-    everything = Part(samples, np.arange(ROWS))
-    return DataLearner(
-        FlatModel(module, torch.float32, torch.device("cpu")),
-        Problem(module, samples, samples),
-        everything,
-        everything,
-        Batches(everything.rows, settings.batch, 0, me),
-        ROWS // settings.batch,
-    )

@@ -42,11 +42,11 @@ def test_a_ring_has_two_neighbours_and_a_full_graph_all():
 
 def test_the_gradient_is_that_of_the_plain_network_it_is_compared_with():
     from lppa.bench.gradients import PLAIN, gradient_speed
-    from lppa.bench.rounds import Scene, synthetic_learner
+    from lppa.bench.learner import random_learner
 
     for name, make in PLAIN.items():
         size = sum(parameter.numel() for parameter in make().parameters())
-        assert synthetic_learner(0, Scene(name, 32)).size == size
+        assert random_learner(0, name, 32).size == size
     assert gradient_speed(repeats=2)["ratio"] > 0
 
 
