@@ -19,7 +19,7 @@ ALLOWED = {
     "coordinator": {"coordinator", "models", "protocol"},
     "lppa": None,  # what people use: it may know all
 }
-LAYERS = {name for name in ALLOWED if name != "lppa"}
+LAYERS = [name for name in ALLOWED if name != "lppa"]
 
 
 def modules(folder):
