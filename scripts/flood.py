@@ -13,8 +13,10 @@ that nobody disturbed.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
+import socket
 import subprocess
 import sys
 import tempfile
@@ -81,22 +83,41 @@ FLOODS: dict[str, Callable[[str, int], Iterator[Frames]]] = {
     "unfinished": unfinished,
     "unasked": unasked,
     "metrics": metrics,
-    "clear-text": headers,
 }
+CLEAR = "clear-text"
+# What a peer says first in clear (ZMTP 3.0): whom it speaks the protocol of, and what it is.
+GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
+SOCKET_TYPE = b"\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER"
+READY = bytes([4, len(SOCKET_TYPE)]) + SOCKET_TYPE
+FRAME = b"\x02" + MEGABYTE.to_bytes(8, "big") + bytes(MEGABYTE)
+
+
+def flood_in_clear(endpoint: str, amount: int, over: threading.Event) -> int:
+    """Megabytes in clear from a stranger, who comes again whenever it is shut out."""
+    host, port = endpoint.removeprefix("tcp://").rsplit(":", 1)
+    count = 0
+    while count < amount and not over.is_set():
+        with contextlib.suppress(OSError), socket.create_connection((host, int(port)), 5.0) as link:
+            link.sendall(GREETING + READY)
+            while count < amount and not over.is_set():
+                count += 1
+                link.sendall(FRAME)
+    return count
 
 
 def flood(kind: str, peers: Path, amount: int, over: threading.Event) -> int:
-    """Sends until all was sent or it is over; returns how many messages were taken from us."""
+    """Sends until all was sent or it is over; returns how many messages were sent."""
     book = read_book(peers)
     victim = book.coordinator if kind == "metrics" else book.nodes[VICTIM]
+    if kind == CLEAR:
+        return flood_in_clear(victim.endpoint, amount, over)
     count = 0
     with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
         dealer.linger, dealer.sndhwm = 0, 4
-        if kind != "clear-text":
-            keys = keys_of(read_key(peers.parent / "keys" / f"node-{INSIDER}.key"))
-            dealer.curve_serverkey = victim.public_key.encode()
-            dealer.curve_secretkey = keys.secret.encode()
-            dealer.curve_publickey = keys.public.encode()
+        keys = keys_of(read_key(peers.parent / "keys" / f"node-{INSIDER}.key"))
+        dealer.curve_serverkey = victim.public_key.encode()
+        dealer.curve_secretkey = keys.secret.encode()
+        dealer.curve_publickey = keys.public.encode()
         dealer.connect(victim.endpoint)
         for frames in FLOODS[kind](book.run, amount):
             for k, frame in enumerate(frames):
@@ -199,11 +220,11 @@ def run_once(folder: Path, kind: str | None, amount: int, timeout: float) -> dic
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kind", choices=[*FLOODS, "all"])
+    parser.add_argument("kind", choices=[*FLOODS, CLEAR, "all"])
     parser.add_argument("--amount", type=int, default=1000, help="megabytes, roughly")
     parser.add_argument("--timeout", type=float, default=240.0)
     given = parser.parse_args()
-    kinds = list(FLOODS) if given.kind == "all" else [given.kind]
+    kinds = [*FLOODS, CLEAR] if given.kind == "all" else [given.kind]
     undisturbed: dict[str, Any] = {}
     for kind in [None, *kinds]:
         with tempfile.TemporaryDirectory() as folder:
