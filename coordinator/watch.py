@@ -115,6 +115,7 @@ class Watch:
                 self.rounds[node] = hello.running[-1]
         self.clock, self.missed = OwnTime(LONGEST_TURN), 0.0
         self.heard = self.clock()
+        self.reached = dict.fromkeys(self.roster.routes, self.heard)
 
     @property
     def outstanding(self) -> set[int]:
@@ -220,7 +221,8 @@ class Watch:
             how = "back" if node in self.roster.lost else "here"
             self.roster.lost.discard(node)
             self.failures.pop(node, None)
-            self.reached.pop(node, None)
+            # Its connection may have ended before its greeting was read.
+            self.reached[node] = now
             self.listener.say(f"note: node {node} is {how}, and joins the others")
             self.membership.come(node, now)
         waiting = self.membership.phase == "halting" and node in self.membership.newcomers

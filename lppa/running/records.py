@@ -45,7 +45,6 @@ class Records:
         self.directory = RunDirectory(folder, blueprint, old, attackers)
         events = [EventWriter(folder / "tensorboard")] if tensorboard else []
         self.listener = Listeners(self.directory, *events, listener)
-        self.first: Blueprint | None = None
         self.verdict: list[str] = []
         self.findings: list[str] = []
         self.audit: AuditDocument | None = None
@@ -53,6 +52,7 @@ class Records:
         self.rows = 1
         self.told: tuple[str, bool] | None = None
         self.views: list[tuple[View, Blueprint]] = []
+        self.judged: dict[tuple[int, Hidden | None], ViewAudit] = {}
 
     def begin(self, blueprint: Blueprint, facts: Facts | None) -> None:
         """What is known before the run: what it will not hide, and who has which data."""
@@ -80,7 +80,10 @@ class Records:
                 "--resume"
             )
         self.views.append((view, blueprint))
-        self._audit(blueprint if self.first is None else self.first, self.before)
+        if self.audit is None:
+            self._audit(blueprint, self.before)
+        else:
+            self._tell(self.audit, self.before)
         if found.grade == "weak" and self.audit is not None and self.audit.grade == "hidden":
             self.warn([f"from round {view.first_round} on gradients are only weakly hidden"])
 
@@ -88,13 +91,17 @@ class Records:
         """What a run that goes on had behind it when it was broken off."""
         self.findings += warnings
         self.views += views
-        if views and self.first is not None:
-            self._audit(self.first, self.before)
+        if views and self.audit is not None:
+            self._tell(self.audit, self.before)
 
     def _of_view(self, view: View, blueprint: Blueprint, hide: Hidden | None) -> ViewAudit:
-        found = audit_blueprint(blueprint, hide)
-        members = list(view.members)
-        return ViewAudit(view.epoch, view.first_round, members, found.grade, found.ratio)
+        # Each is judged once: of a long run there are hundreds, and all wait for the next one.
+        if (view.epoch, hide) not in self.judged:
+            found = audit_blueprint(blueprint, hide)
+            self.judged[view.epoch, hide] = ViewAudit(
+                view.epoch, view.first_round, list(view.members), found.grade, found.ratio
+            )
+        return self.judged[view.epoch, hide]
 
     def end(self, blueprint: Blueprint, collection: Collection) -> bool:
         """What is known after the run: what it hid, and whether it is what it seems."""
@@ -113,10 +120,12 @@ class Records:
         return not any(finding.ill for finding in findings)
 
     def _audit(self, blueprint: Blueprint, hide: Hidden | None) -> None:
+        self._tell(audit_blueprint(blueprint, hide), hide)
+
+    def _tell(self, whole: AuditDocument, hide: Hidden | None) -> None:
         """Writes the audit down; a verdict that was told already is not told again."""
-        self.first = blueprint
         views = [self._of_view(view, part, hide) for view, part in self.views]
-        self.audit = found = replace(audit_blueprint(blueprint, hide), views=views)
+        self.audit = found = replace(whole, views=views)
         self.directory.record("audit.json", found.to_dict())
         grade = (found.grade, found.bad)
         self.verdict = warning_lines(found)

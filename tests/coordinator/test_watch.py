@@ -14,7 +14,7 @@ from ports import Ports
 from lppa.coordinator.bootstrap import KEPT, Roster, Start, bootstrap
 from lppa.coordinator.membership import Membership
 from lppa.coordinator.metrics import Collection
-from lppa.coordinator.views import first_view
+from lppa.coordinator.views import first_view, make_view
 from lppa.coordinator.watch import Watch
 from lppa.protocol.book import NO_KEY, AddressBook, Peer
 from lppa.protocol.codec import COORDINATOR, decode, encode
@@ -36,6 +36,7 @@ from lppa.protocol.messages import (
 from lppa.protocol.patience import OwnTime
 from lppa.protocol.settings import NOISE_EXCHANGES, make_settings
 from lppa.protocol.sockets import Wire
+from lppa.protocol.wire import Arrival
 from lppa.running.listener import Listener, Listeners
 from lppa.running.prepare import make_blueprint
 from lppa.running.rundir import RunDirectory
@@ -72,7 +73,7 @@ class Heard(Listener):
 class World:
     """A coordinator and its nodes' ways to it, all in one process."""
 
-    def __init__(self, timeout=20.0, deaths=None):
+    def __init__(self, timeout=20.0, deaths=None, on_failure="stop"):
         self.ports = Ports()
         peers = [Peer(f"tcp://127.0.0.1:{port}", NO_KEY) for port in self.ports.choose(NODES + 1)]
         self.book = AddressBook(RUN, peers[-1], tuple(peers[:-1]))
@@ -94,16 +95,18 @@ class World:
             raise
         self.reports, self.rows, self.stages = [], [], []
         self.progress = nothing
-        settings = replace(settings, timeout=timeout)
+        self.warned = []
+        settings = replace(settings, timeout=timeout, on_failure=on_failure)
+        make = lambda *about: make_view(self.blueprint, *about)  # noqa: E731
         self.watch = Watch(
             self.roster,
-            Membership(self.view, nothing, "plan", timeout),
+            Membership(self.view, make, "plan", timeout),
             Collection(NODES),
             settings,
             lambda node: self.blueprint.plan(node, self.view),
             deaths or (lambda: {}),
             Heard(self),
-            lambda text: None,
+            self.warned.append,
         )
 
     def node(self, node):
@@ -126,6 +129,18 @@ class World:
     def follow(self, progress=lambda rounds, alive: None):
         self.progress = progress
         self.watch.follow()
+
+    def all_are_here(self):
+        """As if all nodes were on this machine, where a broken connection is the end of one."""
+        for node, hello in self.roster.processes.items():
+            self.roster.processes[node] = replace(hello, host=socket.gethostname())
+
+    def leave(self, node):
+        """Returns when a node has left, and the coordinator's socket knows it."""
+        self.wires[1 + node].close(0)
+        deadline = time.monotonic() + 60
+        while self.roster.send(node, Pulse(0)):
+            assert time.monotonic() < deadline
 
     def close(self):
         for wire in self.wires:
@@ -202,9 +217,7 @@ def test_a_coordinator_that_was_away_for_too_long_says_so_of_nodes_that_left_mea
     world = world_of(timeout=20.0)
     clock = Jumping()
     world.watch.clock = OwnTime(1.0, clock)
-    here = socket.gethostname()
-    for node, hello in world.roster.processes.items():
-        world.roster.processes[node] = replace(hello, host=here)
+    world.all_are_here()
     turns = []
 
     def progress(rounds, alive):
@@ -217,6 +230,43 @@ def test_a_coordinator_that_was_away_for_too_long_says_so_of_nodes_that_left_mea
     with pytest.raises(RunFailed, match=r"node 0 is gone.*itself was stopped for 3600 s") as failed:
         world.follow(progress)
     assert failed.value.node == 0
+
+
+def test_a_node_that_leaves_before_anything_was_sent_to_it_is_named(world_of):
+    world = world_of()
+    world.all_are_here()
+    world.leave(0)
+    world.watch.begin(0)
+    with pytest.raises(RunFailed, match="node 0 is gone: its connection has ended") as failed:
+        world.follow()
+    assert failed.value.node == 0
+
+
+def test_a_node_that_comes_back_and_leaves_before_it_is_answered_is_given_up_again(world_of):
+    world = world_of(on_failure="continue")
+    world.roster.may_return = True
+    world.all_are_here()
+    world.watch.begin(0)
+    world.leave(0)
+    turns = []
+
+    def progress(rounds, alive):
+        if len(turns) < len(world.warned):
+            turns.append(alive)
+            if len(turns) == 1:
+                # It is gone again when its greeting is read.
+                again = Hello("again", socket.gethostname(), 0, NOISE_EXCHANGES)
+                world.roster.open(Arrival(b"nobody", encode(again, RUN, 0), None, -1))
+                world.watch._take(0, again)
+            else:
+                for node in (1, 2):
+                    world.send(node, Done(10, TOTALS))
+
+    world.follow(progress)
+    assert [text.split(" (")[0] for text in world.warned] == [
+        "node 0 is gone: its connection has ended"
+    ] * 2
+    assert world.watch.membership.members == {1, 2}
 
 
 BROKEN = {
