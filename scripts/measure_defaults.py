@@ -25,7 +25,7 @@ from lppa.running.prepare import make_blueprint
 from lppa.running.run import run_local
 
 DATASETS = ("digits", "mnist", "fmnist", "cifar10", "adult", "covtype", "rcv1")
-SEEDS = (1, 2, 3)
+SEEDS = "1,2,3"
 COLUMNS: dict[str, tuple[int, dict[str, str]]] = {
     "full": (5, {}),
     "dirichlet": (5, {"partition": "dirichlet:0.3"}),
@@ -116,12 +116,13 @@ def table(rows: list[dict[str, Any]]) -> str:
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--datasets", default=",".join(DATASETS), help="Comma-separated.")
 @click.option("--columns", default="alone,ring,full,dirichlet,rr4", help="Comma-separated.")
+@click.option("--seeds", default=SEEDS, show_default=True, help="Comma-separated.")
 @click.option("--write", type=click.Path(path_type=Path), help="Write the tables there.")
-def main(out: Path, datasets: str, columns: str, write: Path | None) -> None:
+def main(out: Path, datasets: str, columns: str, seeds: str, write: Path | None) -> None:
     """Run what is missing, and print the tables."""
     jobs = [
         f"{dataset} {column} {rule} {seed}"
-        for seed in SEEDS
+        for seed in seeds.split(",")
         for column in columns.split(",")
         for rule in RULES.get(column, ("dsgt",) if column == "alone" else ("lppa",))
         for dataset in datasets.split(",")
