@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-import socket
-import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from ports import Ports
+from watched import NODES, RUN, TOTALS, VALUES
 
-from lppa.coordinator.bootstrap import KEPT, Roster, Start, bootstrap
-from lppa.coordinator.membership import Membership
-from lppa.coordinator.metrics import Collection
-from lppa.coordinator.views import first_view, make_view
-from lppa.coordinator.watch import Watch
-from lppa.protocol.book import NO_KEY, AddressBook, Peer
-from lppa.protocol.codec import COORDINATOR, decode, encode
+from lppa.coordinator.bootstrap import Start, bootstrap
+from lppa.coordinator.views import first_view
+from lppa.protocol.codec import decode, encode
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.messages import (
     Ask,
@@ -27,150 +21,14 @@ from lppa.protocol.messages import (
     Metrics,
     Plan,
     Progress,
-    Pulse,
     Refuse,
     State,
     Taken,
     Who,
 )
-from lppa.protocol.patience import OwnTime
-from lppa.protocol.settings import NOISE_EXCHANGES, make_settings
-from lppa.protocol.sockets import Wire
-from lppa.protocol.wire import Arrival
-from lppa.running.listener import Listener, Listeners
-from lppa.running.prepare import make_blueprint
+from lppa.protocol.settings import NOISE_EXCHANGES
+from lppa.running.listener import Listeners
 from lppa.running.rundir import RunDirectory
-
-NODES, RUN = 3, "run-1"
-TOTALS = {"seconds": {"total": 1.0}, "bytes": {"noise": 1, "state": 2}}
-VALUES = {
-    "accuracy": 0.5,
-    "loss": 1.0,
-    "gamma_norm": 1.0,
-    "gradient_norm": 1.0,
-    "noise_to_gradient": 0.0,
-    **TOTALS,
-}
-
-
-class Heard(Listener):
-    def __init__(self, world):
-        self.world = world
-
-    def metrics(self, node, metrics):
-        self.world.reports.append((node, metrics.round))
-
-    def row(self, row):
-        self.world.rows.append(row)
-
-    def within(self, node, round, stage, percent):
-        self.world.stages.append((node, round, stage, percent))
-
-    def progress(self, rounds, alive):
-        self.world.progress(rounds, alive)
-
-
-class World:
-    """A coordinator and its nodes' ways to it, all in one process."""
-
-    def __init__(self, timeout=20.0, deaths=None, on_failure="stop"):
-        self.ports = Ports()
-        peers = [Peer(f"tcp://127.0.0.1:{port}", NO_KEY) for port in self.ports.choose(NODES + 1)]
-        self.book = AddressBook(RUN, peers[-1], tuple(peers[:-1]))
-        self.wires = [Wire(self.book, COORDINATOR, None)]
-        settings = make_settings({"dataset": "quadratic", "seed": 1})
-        self.blueprint = make_blueprint(settings, NODES, "run")
-        self.roster = Roster(self.wires[0].inbox(), RUN, NODES)
-        self.nodes = [self.node(i) for i in range(NODES)]
-        self.numbers = dict.fromkeys(range(NODES), 0)
-        for i, node in enumerate(self.nodes):
-            node.send(encode(Hello(f"instance-{i}", "here", i, NOISE_EXCHANGES), RUN, i))
-        try:
-            self.view = first_view(self.blueprint)
-            start = Start(self.view)
-            nothing = lambda *about: None  # noqa: E731
-            bootstrap(self.roster, self.blueprint, 20.0, lambda have: start, nothing, nothing)
-        except BaseException:
-            self.close()  # sockets that are left open hold up the end of the tests
-            raise
-        self.reports, self.rows, self.stages = [], [], []
-        self.progress = nothing
-        self.warned = []
-        settings = replace(settings, timeout=timeout, on_failure=on_failure)
-        make = lambda *about: make_view(self.blueprint, *about)  # noqa: E731
-        self.watch = Watch(
-            self.roster,
-            Membership(self.view, make, "plan", timeout),
-            Collection(NODES),
-            settings,
-            lambda node: self.blueprint.plan(node, self.view),
-            deaths or (lambda: {}),
-            Heard(self),
-            self.warned.append,
-        )
-
-    def node(self, node):
-        self.wires.append(Wire(self.book, node, None))
-        return self.wires[-1].outbox(COORDINATOR, 20.0)
-
-    def send(self, node, message):
-        self.nodes[node].send(encode(message, RUN, node, self.numbers[node]))
-        if isinstance(message, KEPT):
-            self.numbers[node] += 1
-
-    def report(self, round, skip=()):
-        for node in set(range(NODES)) - set(skip):
-            self.send(node, Metrics(round, VALUES, np.ones(256), np.zeros(256)))
-
-    def finish(self):
-        for node in range(NODES):
-            self.send(node, Done(10, TOTALS))
-
-    def follow(self, progress=lambda rounds, alive: None):
-        self.progress = progress
-        self.watch.follow()
-
-    def all_are_here(self):
-        """As if all nodes were on this machine, where a broken connection is the end of one."""
-        for node, hello in self.roster.processes.items():
-            self.roster.processes[node] = replace(hello, host=socket.gethostname())
-
-    def leave(self, node):
-        """Returns when a node has left, and the coordinator's socket knows it."""
-        self.wires[1 + node].close(0)
-        deadline = time.monotonic() + 60
-        while self.roster.send(node, Pulse(0)):
-            assert time.monotonic() < deadline
-
-    def close(self):
-        for wire in self.wires:
-            wire.close(0)
-        self.ports.close()
-
-    def plan_for(self, node):
-        while not isinstance(message := self.answer(node), Plan):
-            pass
-        return message
-
-    def answer(self, node):
-        while True:
-            assert self.nodes[node].socket.poll(20_000)
-            message = decode(self.nodes[node].receive(), RUN).message
-            if not isinstance(message, Pulse):
-                return message
-
-
-@pytest.fixture
-def world_of():
-    worlds = []
-
-    def make(**options):
-        worlds.append(World(**options))
-        return worlds[-1]
-
-    yield make
-    for world in worlds:
-        world.close()
 
 
 def test_a_run_is_over_when_all_are_done_and_its_rows_are_there(world_of):
@@ -181,92 +39,6 @@ def test_a_run_is_over_when_all_are_done_and_its_rows_are_there(world_of):
     world.follow()
     assert [row["round"] for row in world.rows] == [5, 10]
     assert sorted(world.reports) == [(node, round) for node in range(NODES) for round in (5, 10)]
-
-
-class Jumping:
-    """A clock that jumps ahead when it is told to."""
-
-    def __init__(self):
-        self.ahead = 0.0
-
-    def __call__(self):
-        return time.monotonic() + self.ahead
-
-
-def test_a_coordinator_that_was_away_reads_what_came_before_it_judges(world_of):
-    world = world_of(timeout=2.0)
-    clock = Jumping()
-    world.watch.clock = OwnTime(1.0, clock)
-    world.report(5)
-    turns = []
-
-    def progress(rounds, alive):
-        turns.append(rounds)
-        if len(turns) == 5:
-            # Away for an hour; what the nodes said meanwhile comes a moment later.
-            clock.ahead = 3600.0
-        elif len(turns) == 10:
-            world.finish()
-
-    world.follow(progress)
-    assert [row["round"] for row in world.rows] == [5]
-    assert world.watch.clock.held_up > 3600.0
-
-
-def test_a_coordinator_that_was_away_for_too_long_says_so_of_nodes_that_left_meanwhile(world_of):
-    world = world_of(timeout=20.0)
-    clock = Jumping()
-    world.watch.clock = OwnTime(1.0, clock)
-    world.all_are_here()
-    turns = []
-
-    def progress(rounds, alive):
-        turns.append(rounds)
-        if len(turns) == 5:
-            assert set(world.watch.reached) == set(range(NODES))
-            clock.ahead = 3600.0
-            world.wires[1].close(0)
-
-    with pytest.raises(RunFailed, match=r"node 0 is gone.*itself was stopped for 3600 s") as failed:
-        world.follow(progress)
-    assert failed.value.node == 0
-
-
-def test_a_node_that_leaves_before_anything_was_sent_to_it_is_named(world_of):
-    world = world_of()
-    world.all_are_here()
-    world.leave(0)
-    world.watch.begin(0)
-    with pytest.raises(RunFailed, match="node 0 is gone: its connection has ended") as failed:
-        world.follow()
-    assert failed.value.node == 0
-
-
-def test_a_node_that_comes_back_and_leaves_before_it_is_answered_is_given_up_again(world_of):
-    world = world_of(on_failure="continue")
-    world.roster.may_return = True
-    world.all_are_here()
-    world.watch.begin(0)
-    world.leave(0)
-    turns = []
-
-    def progress(rounds, alive):
-        if len(turns) < len(world.warned):
-            turns.append(alive)
-            if len(turns) == 1:
-                # It is gone again when its greeting is read.
-                again = Hello("again", socket.gethostname(), 0, NOISE_EXCHANGES)
-                world.roster.open(Arrival(b"nobody", encode(again, RUN, 0), None, -1))
-                world.watch._take(0, again)
-            else:
-                for node in (1, 2):
-                    world.send(node, Done(10, TOTALS))
-
-    world.follow(progress)
-    assert [text.split(" (")[0] for text in world.warned] == [
-        "node 0 is gone: its connection has ended"
-    ] * 2
-    assert world.watch.membership.members == {1, 2}
 
 
 BROKEN = {
