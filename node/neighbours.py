@@ -123,21 +123,25 @@ class Neighbours:
             self.scrutiny.begin(vectors)
         if meanwhile is not None:
             meanwhile()
-        states = self._states(t, vectors, part)
-        if self.scrutiny.clip:
-            # How long a vector may be is known when all are here.
-            whole = list(states)
-            yield from ((w, self.scrutiny.bounded(j, state)) for j, w, state in whole)
-        else:
-            for _, weight, state in states:
-                yield weight, state
+        with self.clock("exchange"):
+            arrived = self._arrived(t, part)
+        clip = self.scrutiny.clip
+        for sender, weight in self.row.items():
+            if sender == self.me:
+                yield weight, vectors
+                continue
+            with self.clock("exchange"):
+                # Handed on one by one, so that none is kept longer than it takes to mix it.
+                arrays = arrived.pop(sender)
+                state = {name: from_wire(array, self.device) for name, array in arrays.items()}
+            yield weight, self.scrutiny.bounded(sender, state) if clip else state
 
     def _send(self, t: int, vectors: Mapping[str, Tensor], part: int) -> None:
         with self.clock("exchange"):
             self.links.check_for_stop()
             arrays = {name: to_wire(self._alone(vector)) for name, vector in vectors.items()}
             message = State(self.epoch, t, arrays, part)
-            if not self.scrutiny.begin(vectors):
+            if not self.scrutiny.begin(arrays):
                 self._check_finite(message)
             self.links.send(message, *self.outputs)
 
@@ -146,28 +150,8 @@ class Neighbours:
         which is replaced before that."""
         return vector.clone() if self.in_parts else vector
 
-    def _states(
-        self, t: int, vectors: Mapping[str, Tensor], part: int
-    ) -> Iterator[tuple[int, float, Mapping[str, Tensor]]]:
-        """All senders of a round with their weights and vectors, one's own included, in order."""
-        with self.clock("exchange"):
-            arrived = self._arrived(t, part)
-        for sender, weight in self.row.items():
-            if sender == self.me:
-                yield sender, weight, vectors
-                continue
-            with self.clock("exchange"):
-                # Handed on one by one, so that none is kept longer than it takes to mix it.
-                arrays = arrived.pop(sender)
-                state = {name: torch.from_numpy(array) for name, array in arrays.items()}
-                self.scrutiny.see(t, sender, state, part)
-                if self.device.type == "cuda":
-                    state = {name: onto(vector, self.device) for name, vector in state.items()}
-            yield sender, weight, state
-        self.scrutiny.judge(t)
-
     def _arrived(self, t: int, part: int) -> dict[int, Mapping[str, np.ndarray]]:
-        """What all others have sent in a round, when all of it is here."""
+        """What all others have sent in a round, when all of it is here and was looked at."""
         arrived: dict[int, Mapping[str, np.ndarray]] = {}
         if self._looked:
             for sender in self.inputs:
@@ -176,6 +160,9 @@ class Neighbours:
         awaited = [sender for sender in self.inputs if sender not in arrived]
         states = self.links.receive_all(State, t, awaited, part)
         arrived |= {j: state.vectors for j, state in zip(awaited, states, strict=True)}
+        for sender, arrays in arrived.items():
+            self.scrutiny.see(t, sender, arrays, part)
+        self.scrutiny.judge(t)
         return arrived
 
     def _check_finite(self, message: State) -> None:

@@ -15,7 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lppa.protocol.codec import FEW
+
 log = logging.getLogger("lppa.node")
+
+Vector = Tensor | np.ndarray
 
 # Times the longest of all others: noise and data make honest vectors differ by far less.
 FAR = 100.0
@@ -40,12 +44,12 @@ class Scrutiny:
         self.heard: dict[int, str] = {}
         self._lengths: dict[str, dict[int, float]] = {}
 
-    def begin(self, vectors: Mapping[str, Tensor]) -> bool:
+    def begin(self, vectors: Mapping[str, Vector]) -> bool:
         """A round begins, with these vectors of one's own; False if one may have no length."""
         self._lengths = {name: {self.me: length(vector)} for name, vector in vectors.items()}
         return all(math.isfinite(own[self.me]) for own in self._lengths.values())
 
-    def see(self, t: int, sender: int, state: Mapping[str, Tensor], part: int = 0) -> None:
+    def see(self, t: int, sender: int, state: Mapping[str, np.ndarray], part: int = 0) -> None:
         """A sender's state as it arrived, or a part of it."""
         for name, lengths in self._lengths.items():
             lengths[sender] = length(state[name])
@@ -88,20 +92,29 @@ class Scrutiny:
         }
 
 
-def length(vector: Tensor) -> float:
+def length(vector: Vector) -> float:
     """The length of a vector, infinite where it is beyond all numbers."""
-    quick = torch.dot(vector, vector).item()
+    quick = square_of(vector)
     if quick < math.inf:  # neither infinite nor no number
         return math.sqrt(quick)
     # Its square may be beyond the narrow type, and it is not.
-    found = float(torch.linalg.vector_norm(vector, dtype=torch.float64))
+    found = float(torch.linalg.vector_norm(torch.as_tensor(vector), dtype=torch.float64))
     return found if not math.isnan(found) else math.inf
 
 
-def short_hash(state: Mapping[str, Tensor], before: str = "") -> str:
+def square_of(vector: Vector) -> float:
+    """The sum of squares, in the vector's own type."""
+    if isinstance(vector, np.ndarray):
+        if len(vector) <= FEW:
+            return float(np.vdot(vector, vector))  # sooner than PyTorch has begun
+        vector = torch.from_numpy(vector)
+    return torch.dot(vector, vector).item()
+
+
+def short_hash(state: Mapping[str, np.ndarray], before: str = "") -> str:
     """A few letters that differ where two states do; `before` is the hash of earlier parts."""
     digest = hashlib.blake2b(before.encode(), digest_size=8)
     for name in sorted(state):
         digest.update(name.encode())
-        digest.update(state[name].numpy().view(np.uint8).data)
+        digest.update(state[name].view(np.uint8).data)
     return digest.hexdigest()

@@ -1,6 +1,8 @@
 """Messages to frames and back: a msgpack header and one raw little-endian frame per array.
 
-Nothing is copied on the way out and nothing is ever unpickled on the way in. A frame that is not
+Arrays that are small together are copied into one frame, one behind the other: the header says how
+large each of them is, and a frame costs more than its bytes. Larger ones are not copied on the way
+out, and nothing is ever unpickled on the way in. A frame that is not
 exactly what its header says raises BadMessage; whether a well-formed message is *expected* (its
 sender, round, size) is for the receiver to judge, not decided here.
 """
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import lru_cache
 from typing import Any, NamedTuple, get_args
@@ -19,7 +21,7 @@ import numpy as np
 
 from lppa.protocol.messages import Message
 
-VERSION = 6
+VERSION = 7
 COORDINATOR = -1  # the sender id of the coordinator; nodes count from 0
 MAX_HEADER = 1 << 20  # of a plan; the receiver of anything else allows less
 MAX_FRAME = 1 << 31
@@ -28,6 +30,7 @@ MAX_DIMENSIONS = 4
 MAX_VECTORS = 16
 PIECE = 1 << 18  # numbers that are looked at in one go
 FEW = 10_000
+TOGETHER = 1 << 17  # bytes of arrays that travel in one frame
 DTYPES: dict[str, np.dtype[Any]] = {
     "<f4": np.dtype("<f4"),
     "<f8": np.dtype("<f8"),
@@ -164,8 +167,10 @@ def write(message: Message, run: str, sender: int) -> Letter:
             raise TypeError(f"{name}: {dtype} does not travel")
     kind = NAMES[type(message)]
     first = _opening(kind, run, sender, specs, body) if body else _known(kind, run, sender, specs)
-    when = (getattr(message, "epoch", 0), getattr(message, "round", 0))
-    return Letter(dated(first, *when), frames, sum(array.nbytes for array in frames))
+    head = dated(first, getattr(message, "epoch", 0), getattr(message, "round", 0))
+    size = sum(array.nbytes for array in frames)
+    together = len(frames) > 1 and size <= TOGETHER
+    return Letter(head, [b"".join(a.data for a in frames)] if together else frames, size)
 
 
 def state_opening(run: str, sender: int, dtype: np.dtype[Any], sizes: Mapping[str, int]) -> bytes:
@@ -276,30 +281,51 @@ def _header(frames: Sequence[Frame]) -> dict[str, Any]:
 
 
 def _arrays(specs: list[Any], frames: Sequence[Frame]) -> dict[str, np.ndarray]:
+    if len(specs) > MAX_VECTORS:
+        raise BadMessage(f"more than {MAX_VECTORS} arrays")
+    sizes = [_bytes_of(spec) for spec in specs]
+    if len(frames) == 1 < len(specs):
+        together = memoryview(frames[0]).cast("B")
+        if len(together) != sum(sizes):
+            raise BadMessage(f"arrays of {len(together)} bytes in all, not {sum(sizes)}")
+        frames = cut(together, sizes)
     if len(specs) != len(frames):
         raise BadMessage(f"{len(frames)} frames for {len(specs)} arrays")
     arrays = {}
-    for spec, frame in zip(specs, frames, strict=True):
-        if not isinstance(spec, list) or len(spec) != 3 or not isinstance(spec[0], str):
-            raise BadMessage("unreadable array description")
-        name, dtype, shape = spec
-        if not isinstance(dtype, str) or dtype not in DTYPES:
-            raise BadMessage("an array of a type that does not travel")
-        if (
-            not isinstance(shape, list)
-            or len(shape) > MAX_DIMENSIONS
-            or not all(_is_int(n) and 0 <= n <= MAX_FRAME for n in shape)
-            or math.prod(max(1, n) for n in shape) > MAX_FRAME
-        ):
-            raise BadMessage(f"array {name[:40]!r} with an impossible shape")
+    for (name, dtype, shape), expected, frame in zip(specs, sizes, frames, strict=True):
         raw = memoryview(frame)
-        expected = math.prod(shape) * DTYPES[dtype].itemsize
         if raw.nbytes != expected:
             raise BadMessage(f"array {name[:40]!r} has {raw.nbytes} bytes, not {expected}")
         arrays[name] = plain_array(raw, DTYPES[dtype]).reshape(shape)
     if len(arrays) != len(specs):
         raise BadMessage("two arrays with one name")
     return arrays
+
+
+def _bytes_of(spec: Any) -> int:
+    """How many bytes an array has that is described like that."""
+    if not isinstance(spec, list) or len(spec) != 3 or not isinstance(spec[0], str):
+        raise BadMessage("unreadable array description")
+    name, dtype, shape = spec
+    if not isinstance(dtype, str) or dtype not in DTYPES:
+        raise BadMessage("an array of a type that does not travel")
+    if (
+        not isinstance(shape, list)
+        or len(shape) > MAX_DIMENSIONS
+        or not all(_is_int(n) and 0 <= n <= MAX_FRAME for n in shape)
+        or math.prod(max(1, n) for n in shape) > MAX_FRAME
+    ):
+        raise BadMessage(f"array {name[:40]!r} with an impossible shape")
+    return math.prod(shape) * DTYPES[dtype].itemsize
+
+
+def cut(together: Any, sizes: Iterable[int]) -> list[Any]:
+    """What lies one behind the other, bytes or numbers, in pieces of these sizes, in place."""
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(together[start : start + size])
+        start += size
+    return parts
 
 
 def plain_array(frame: Frame, dtype: np.dtype[Any]) -> np.ndarray:

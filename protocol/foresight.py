@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lppa.protocol.codec import Frame, header_of, plain_array, state_opening
+from lppa.protocol.codec import Frame, cut, header_of, plain_array, state_opening
 from lppa.protocol.messages import State
 
 
@@ -43,17 +43,17 @@ class Foresight:
         if known is None or known[0] is not whole:
             known = self._opening(sender, round, whole)
         _, sizes, opening = known
-        if len(frames) != 1 + len(sizes):
+        if len(frames) < 2 or frames[0] != header_of(opening, self.epoch, round, number):
             return None
-        if frames[0] != header_of(opening, self.epoch, round, number):
-            return None
-        vectors, place = {}, 1
-        for name, size in sizes.items():
-            vectors[name] = vector = plain_array(frames[place], self.dtype)
-            if vector.size != size:
+        found = [plain_array(frame, self.dtype) for frame in frames[1:]]
+        if len(found) == 1:
+            # They have travelled in one frame.
+            if found[0].size != sum(sizes.values()):
                 return None
-            place += 1
-        return State(self.epoch, round, vectors)
+            found = cut(found[0], sizes.values())
+        if [vector.size for vector in found] != list(sizes.values()):
+            return None
+        return State(self.epoch, round, dict(zip(sizes, found, strict=True)))
 
     def saw(self, sender: int, round: int) -> None:
         """A state was taken: the next one is of the next round."""

@@ -1,7 +1,7 @@
 """What nodes and the coordinator say to each other: one frozen dataclass per message.
 
-A field of type `np.ndarray` travels as a raw frame of its own, a `Vectors` field as one frame for
-each name; all else travels in the header. How that is written and checked is not decided here.
+A field of type `np.ndarray` travels as raw bytes, and so does each vector of a `Vectors` field; all
+else travels in the header. How that is written and checked is not decided here.
 """
 
 from __future__ import annotations

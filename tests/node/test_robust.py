@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -16,7 +17,7 @@ def seen(lengths, clip=False, due=True):
     vectors = [torch.full((4,), size / 2, dtype=torch.float32) for size in lengths]
     scrutiny.begin({"theta": vectors[0]})
     for sender, vector in enumerate(vectors[1:], start=1):
-        scrutiny.see(3, sender, {"theta": vector})
+        scrutiny.see(3, sender, {"theta": vector.numpy()})
     scrutiny.judge(3)
     return scrutiny, vectors
 
@@ -46,11 +47,19 @@ def test_clipping_bounds_every_vector_and_keeps_the_bits_of_most(lengths):
 
 
 def test_two_states_have_one_hash_only_if_they_are_the_same():
-    state = {"theta": torch.ones(3), "gamma": torch.zeros(3)}
+    state = {"theta": np.ones(3, np.float32), "gamma": np.zeros(3, np.float32)}
     assert short_hash(state) == short_hash(dict(reversed(state.items())))
-    assert short_hash(state) != short_hash({**state, "gamma": torch.full((3,), 1e-40)})
+    assert short_hash(state) != short_hash({**state, "gamma": np.full(3, 1e-40, np.float32)})
 
 
 def test_hashes_are_kept_of_rounds_that_are_due_alone():
     assert set(seen([1, 1, 1])[0].about()["heard"]) == {"1", "2"}
     assert not seen([1, 1, 1], due=False)[0].about()["heard"]
+
+
+@pytest.mark.parametrize("size", [5, 20_000])
+def test_a_vector_is_as_long_on_the_wire_as_in_the_client(size):
+    vector = torch.linspace(-3, 5, size)
+    for huge in (1.0, 1e30):
+        assert length(vector.numpy() * np.float32(huge)) == pytest.approx(length(vector * huge))
+    assert length(np.full(size, np.nan, np.float32)) == np.inf

@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lppa.protocol import messages
-from lppa.protocol.codec import KINDS, MAX_HEADER, BadMessage, WrongRun, all_finite, decode, encode
+from lppa.protocol.codec import (
+    KINDS,
+    MAX_HEADER,
+    MAX_VECTORS,
+    TOGETHER,
+    BadMessage,
+    WrongRun,
+    all_finite,
+    decode,
+    encode,
+)
 from lppa.protocol.messages import Failed, Hello, Metrics, Noise, Plan, State, Waiting
 
 RUN = "run-1"
@@ -72,11 +82,23 @@ def test_the_number_of_a_message_comes_back():
     assert decode(frames_of(state()), RUN).number == 0
 
 
-def test_arrays_are_not_copied_on_the_way_out():
-    message = state()
-    frames = encode(message, RUN, 0)
-    assert frames[1] is message.vectors["theta"]
-    assert frames[2] is message.vectors["gamma"]
+def test_large_arrays_are_not_copied_on_the_way_out():
+    large = {name: np.zeros(TOGETHER // 8 + 1, np.float32) for name in ("theta", "gamma")}
+    frames = encode(State(0, 3, large), RUN, 0)
+    assert frames[1] is large["theta"]
+    assert frames[2] is large["gamma"]
+
+
+def test_small_arrays_travel_in_one_frame_one_behind_the_other():
+    small = {name: np.full(TOGETHER // 8, k, np.float32) for k, name in enumerate(("a", "b"))}
+    header, together = encode(State(0, 3, small), RUN, 0)
+    assert bytes(together) == small["a"].tobytes() + small["b"].tobytes()
+    for frames in ([header, together], [header, *small.values()]):
+        found = decode(frames, RUN).message.vectors
+        assert all((found[name] == small[name]).all() for name in small)
+    for wrong in (bytes(together)[:-1], bytes(together) + b"x", b""):
+        with pytest.raises(BadMessage, match="bytes in all"):
+            decode([header, wrong], RUN)
 
 
 def test_arrays_are_used_in_place_on_the_way_in():
@@ -89,9 +111,10 @@ def test_arrays_are_used_in_place_on_the_way_in():
 def test_a_frame_off_its_number_boundary_still_gives_aligned_numbers():
     frames = frames_of(state())
     shifted = memoryview(bytearray(b"x" + frames[1]))[1:]
-    message = decode([frames[0], shifted, frames[2]], RUN).message
-    assert message.vectors["theta"].flags.aligned
-    np.testing.assert_array_equal(message.vectors["theta"], state().vectors["theta"])
+    message = decode([frames[0], shifted], RUN).message
+    for name, vector in state().vectors.items():
+        assert message.vectors[name].flags.aligned
+        np.testing.assert_array_equal(message.vectors[name], vector)
 
 
 def test_a_message_of_another_run_names_that_run():
@@ -113,9 +136,11 @@ def test_a_message_of_another_run_names_that_run():
         ({"number": 1.0}, "number is not int"),
         ({"body": []}, "wrong types"),
         ({"body": {"extra": 1}}, "more than it should have"),
-        ({"tensors": []}, "2 frames for 0 arrays"),
+        ({"tensors": []}, "1 frames for 0 arrays"),
+        ({"tensors": [["theta", "<f4", [0]]] * (MAX_VECTORS + 1)}, "more than 16 arrays"),
         ({"tensors": [["theta", "<f4", [5]], ["theta", "<f4", [5]]]}, "two arrays with one name"),
-        ({"tensors": [["theta", "<f4", [6]], ["gamma", "<f4", [5]]]}, "20 bytes, not 24"),
+        ({"tensors": [["theta", "<f4", [6]], ["gamma", "<f4", [5]]]}, "40 bytes in all, not 44"),
+        ({"tensors": [["theta", "<f4", [5]]]}, "40 bytes, not 20"),
         ({"tensors": [["theta", "<f4", [-5]], ["gamma", "<f4", [5]]]}, "impossible shape"),
         ({"tensors": [["theta", "<f4", [True]], ["gamma", "<f4", [5]]]}, "impossible shape"),
         ({"tensors": [["theta", "|O8", [5]], ["gamma", "<f4", [5]]]}, "does not travel"),

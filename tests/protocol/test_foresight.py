@@ -47,11 +47,23 @@ def test_another_sender_run_epoch_round_number_type_or_size_is_not_the_next_stat
         frames_of(a_state(size=4)),
         good[:-1],
         [*good, good[-1]],
-        [good[0], good[1], good[2][:-1]],
-        [good[0], good[1], b""],
+        [good[0], good[1][:-1]],
+        [good[0], good[1][:-4]],
+        [good[0], good[1] + bytes(4)],
+        [good[0], b""],
+        [good[0], good[1][:12], good[1][12:-1]],
+        [good[0], good[1][:8], good[1][8:]],
         [],
     ]
     assert all(sight().read(2, 9, frames) is None for frames in others)
+
+
+def test_vectors_may_have_one_frame_or_a_frame_each() -> None:
+    header, together = frames_of(a_state())
+    for frames in ([header, together], [header, together[:12], together[12:]]):
+        state = sight().read(2, 9, frames)
+        assert state is not None
+        assert all((vector == [0, 1, 2]).all() for vector in state.vectors.values())
 
 
 @given(st.data())
