@@ -239,7 +239,7 @@ def summarise(
         nodes=blueprint.nodes,
         topology=blueprint.topology.name,
         rounds=settings.rounds,
-        finish=settings.finish,
+        finish=settings.finishing,
         rounds_done=rounds_done,
         accuracy=last_and_best(history),
         loss=last.loss,

@@ -91,7 +91,7 @@ def run(
         blueprint = make_blueprint(told, nodes, folder.name)
         check_ids(attackers, nodes)
         call = Call(wanted, told, folder, attackers, tensorboard, quiet)
-        placed, heard = _placed(call, listener)
+        placed, heard = _placed(call, blueprint.settings, listener)
         if isinstance(placed, SlurmJob):
             summary = run_called(placed, call, heard, scout)
         else:
@@ -135,7 +135,7 @@ def _go_on(
     wanted = replace(wanted, nodes=blueprint.nodes)
     call = Call(wanted, blueprint.settings, folder, past.attackers, quiet=quiet, begun=True)
     with scouted(code) as scout:
-        placed, heard = _placed(call, listener)
+        placed, heard = _placed(call, blueprint.settings, listener)
         if isinstance(placed, SlurmJob):
             summary = run_called(placed, call, heard, scout)
         else:
@@ -145,7 +145,9 @@ def _go_on(
     return _ended(summary, folder, code)
 
 
-def _placed(call: Call, listener: Listener | None) -> tuple[Engine | SlurmJob | None, Listener]:
+def _placed(
+    call: Call, settings: Settings, listener: Listener | None
+) -> tuple[Engine | SlurmJob | None, Listener]:
     """What starts the nodes, and what hears of them."""
     placed = make_engine(call.wanted)
     if isinstance(placed, SlurmJob) and listener is not None:
@@ -153,12 +155,12 @@ def _placed(call: Call, listener: Listener | None) -> tuple[Engine | SlurmJob | 
             "a listener hears nothing of a job of Slurm, which is another process: leave it out, "
             "or call this inside a job"
         )
-    return placed, _heard(call.settings, listener, call.quiet)
+    return placed, _heard(settings, listener, call.quiet)
 
 
 def _heard(settings: Settings, listener: Listener | None, quiet: bool) -> Listener:
     """What hears of a run."""
-    shown = Silent() if quiet else choose_display(settings.rounds + settings.finish, quiet=False)
+    shown = Silent() if quiet else choose_display(settings.total, quiet=False)
     return shown if listener is None else Listeners(shown, listener)
 
 

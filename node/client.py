@@ -151,7 +151,7 @@ class Seat:
         """Trains to the end, through all changes of the graph, and keeps the results."""
         task = self.training.task
         plan = self.plan
-        last = task.settings.rounds + task.settings.finish
+        last = task.settings.total
         while True:
             view = read_view(plan.view)
             links = self._links(view)
@@ -352,7 +352,7 @@ def around(view: View, me: int, settings: Settings, rule: Rule, size: int) -> Ne
     update = rule.update()
     if me not in view.places:
         raise RunFailed(f"the coordinator's view has no place for node {me}")
-    if settings.finish and "theta" not in update.travels:
+    if settings.finishing and "theta" not in update.travels:
         raise WrongUse("--finish averages theta, and by this rule it does not travel")
     sizes = {name: 1 if name in update.scalars else size for name in update.travels}
 

@@ -138,7 +138,7 @@ class Training:
             inject,
             self._steps(),
             settings.rounds,
-            settings.finish,
+            settings.finishing,
             settings.mixing == "adapt-then-combine",
             begin,
         )
@@ -206,7 +206,7 @@ class Training:
     def _keep(self, now: ClientState, links: Links, record: Record, view: View) -> None:
         """Writes a checkpoint where one is due."""
         settings, task = self.task.settings, self.task
-        every, last = settings.checkpoint_every, settings.rounds + settings.finish
+        every, last = settings.checkpoint_every, settings.total
         # After a view's first round too: what noise was drawn must not be forgotten once used.
         if not every or not (now.t % every == 0 or now.t in (view.first_round + 1, last)):
             return

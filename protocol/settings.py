@@ -154,11 +154,14 @@ class Settings:
         "Start all clients from one random model, or each from its own (the paper).",
         choices=("common", "independent"),
     )
-    finish: int = option(
-        0,
-        "Extra last rounds that only average θ, so that all clients end with one model.",
+    finish: int | str = option(
+        "auto",
+        "Extra last rounds that only average θ, so that all clients end with one model. auto: as "
+        "many as bring them within a twentieth of their distance on this graph, but no more than a "
+        "tenth of --rounds.",
         kind=int,
         least=0,
+        words=("auto",),
     )
     reveal_batches: bool = option(
         False,
@@ -283,13 +286,23 @@ class Settings:
         """β as a number: a run has one, whoever chose it."""
         return float(self.beta)
 
+    @property
+    def finishing(self) -> int:
+        """How many rounds only average θ: a run has a number, whoever chose it."""
+        return 0 if self.finish == "auto" else int(self.finish)
+
+    @property
+    def total(self) -> int:
+        """All rounds, with those that only average θ."""
+        return self.rounds + self.finishing
+
     def noisy(self, t: int) -> bool:
         """Whether noise is due before the states of round t are sent."""
         return noise_due(self.noise_every, t)
 
     def evaluated(self, t: int) -> bool:
         """Whether models are tested after t rounds: every so many, and always at the end."""
-        last = self.rounds + self.finish
+        last = self.total
         return t in (self.rounds, last) or (0 <= t < last and t % self.eval_every == 0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -328,6 +341,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "noise": "laplace",
         "noise_every": 0,
         "noise_exchange": "tensor",
+        "finish": 0,
     },
 }
 

@@ -102,7 +102,7 @@ class Case:
             common_start=settings.init == "common",
             rounds=self.rounds,
             beta_own=settings.beta_own / self.scale if self.rule.cancels and self.scale else 0.0,
-            finish=min(settings.finish, ROUNDS),
+            finish=min(settings.finishing, ROUNDS),
             beta_noise=settings.scale > 0,
         )
 

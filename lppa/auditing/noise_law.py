@@ -161,7 +161,7 @@ def _guarantee_one_by_one(settings: Settings, clip: float) -> Guarantee | None:
         return None
     steps = int(settings.local_steps)
     # The last gradient is sent in the first round that finishes, if there is one.
-    sent = settings.rounds - (settings.finish == 0)
+    sent = settings.rounds - (settings.finishing == 0)
     weight = facts_of(settings.rule).update.weight
     lengths = [weight(steps * settings.step(t)) for t in range(max(1, sent))]
     told = (clip, settings.batch, unknown_scale(settings), steps)

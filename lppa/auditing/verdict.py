@@ -225,7 +225,7 @@ def _first_round(schedule: Schedule, example: Exposure, target: str) -> int:
 def _heard_until(schedule: Schedule, last: int) -> Schedule:
     """The schedule of messages up to a round."""
     if schedule.update.tells_changes:
-        return replace(schedule, rounds=last)
+        return replace(schedule, rounds=last, finish=0)
     finish = max(0, last - schedule.rounds)
     return replace(schedule, rounds=min(last, schedule.rounds), finish=finish)
 

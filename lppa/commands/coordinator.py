@@ -89,7 +89,7 @@ def main(
                 f"{folder} is a run of {blueprint.nodes} nodes, and {peers} has {len(book.nodes)}"
             )
     settings = blueprint.settings
-    display = choose_display(settings.rounds + settings.finish, is_quiet())
+    display = choose_display(settings.total, is_quiet())
     summary = coordinate(
         book, secret, blueprint, folder, display, tensorboard=tensorboard, past=past, later=absent
     )

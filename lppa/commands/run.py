@@ -101,13 +101,14 @@ def run(
         folder = new_folder(out, name, settings)
         nodes = chosen_nodes(nodes)
         blueprint = make_blueprint(settings, nodes, folder.name)
+        settings = blueprint.settings
         attackers = check_attack(attacker, attack, victim, nodes)
     else:
         folder, blueprint, attackers = past.folder, past.blueprint, past.attackers
         scout, settings = brought_code(blueprint.settings), blueprint.settings
     trouble = parse_chaos(chaos, blueprint.nodes)
     engine = make_engine(make_wanted(blueprint.nodes, engines))
-    display = choose_display(settings.rounds + settings.finish, is_quiet())
+    display = choose_display(settings.total, is_quiet())
     if isinstance(engine, SlurmJob):
         where = f"--out={folder}" if past is None else f"--resume={folder}"
         words = [*typed_options("out", "name", "resume", "slurm_options"), where]

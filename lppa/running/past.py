@@ -86,7 +86,7 @@ class Past:
         settings, found = self.blueprint.settings, []
         for epoch, (who, first_round) in sorted(self.views.items()):
             changed = epoch > 0 or len(who) < self.blueprint.nodes
-            if changed and first_round < settings.rounds + settings.finish:
+            if changed and first_round < settings.total:
                 part = part_of(self.blueprint, who, epoch)
                 view = make_view(self.blueprint, who, epoch, first_round)
                 found.append((view, replace(self.blueprint, topology=part.topology, W=part.W)))

@@ -152,7 +152,7 @@ class Led:
             settings.timeout,
             records.directory.change,
             0 if past is None else past.last_epoch,
-            settings.rounds + settings.finish,
+            settings.total,
         )
         self.watch = Watch(
             roster,
@@ -214,7 +214,7 @@ class Led:
     def _go_on(self, past: Past, start: Start, round: int) -> None:
         """Takes up what is known of a run that has begun before."""
         if start.running:
-            round = self.blueprint.settings.rounds + self.blueprint.settings.finish
+            round = self.blueprint.settings.total
             self.records.listener.say("note: the nodes are there, and have gone on by themselves")
         else:
             self.records.listener.say(f"note: going on from round {round}")

@@ -27,6 +27,7 @@ GREETS = f"echo Welcome to this machine; exec {HOST}"
 SMALL = {
     "dataset": "quadratic",
     "rounds": 12,
+    "finish": 0,
     "eval_every": 2,
     "checkpoint_every": 3,
     "beta": 0.1,

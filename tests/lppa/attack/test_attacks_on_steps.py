@@ -36,7 +36,7 @@ class Run:
         start = rng.normal(size=(nodes, SIZE))
         theta = np.repeat(start[:1], nodes, 0) if self.settings.init == "common" else start
         self.draws, self.sent, self.g, self.points = {}, [], [], []
-        total, T = self.settings.rounds + self.settings.finish, self.settings.rounds
+        total, T = self.settings.total, self.settings.rounds
         for t in range(total):
             if self.settings.noisy(t) and t <= T:
                 theta = theta + self.noise(t, rng)

@@ -16,7 +16,8 @@ STEP = 0.3  # ten steps of 0.03, the defaults
 
 
 def blueprint(nodes=5, **settings):
-    return make_blueprint(make_settings({"seed": 1, "rule": "dsgd", **settings}), nodes, "test")
+    told = {"seed": 1, "rule": "dsgd", "finish": 0, **settings}
+    return make_blueprint(make_settings(told), nodes, "test")
 
 
 def schedule_of(nodes=5, rounds=4, **settings):

@@ -132,7 +132,7 @@ def test_the_reason_is_the_neighbours_where_they_attack_and_the_gaps_elsewhere()
 def test_the_round_that_is_said_is_the_first_after_which_the_change_is_exact(
     topology, nodes, rounds, common
 ):
-    options = {"topology": topology, "init": "common" if common else "independent"}
+    options = {"topology": topology, "init": "common" if common else "independent", "finish": 0}
     whole = case(nodes, rounds, **options)
     for found in exposures(whole.schedule(), [1]):
         if "change" in found.exact:

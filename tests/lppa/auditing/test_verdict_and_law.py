@@ -49,9 +49,12 @@ def test_a_change_that_is_learned_is_said_in_plain_words():
 def test_the_round_is_the_one_that_completes_what_is_needed():
     settings = {
         **{"topology": "ring", "init": "independent", "mixing": "combine-then-adapt"},
-        **{"noise_every": 0},
+        **{"noise_every": 0, "finish": 0},
     }
     found = verdict_of(**settings)
+    # Rounds that only average come after all others, and complete nothing before.
+    later = verdict_of(**settings | {"finish": 3})
+    assert "exactly after round 1:" not in later["verdict"][0]
     assert "exactly after round 1:" not in found["verdict"][0]
     round_said = int(found["verdict"][0].split("after round ")[1].split(":")[0])
     for rounds, exact in ((round_said - 1, False), (round_said, True)):
