@@ -136,8 +136,6 @@ class Guard:
                 inode = os.fstat(descriptor).st_ino
                 before = self.delivered[descriptor]
                 self.connections[descriptor] = Connection(inode, before, line)
-        elif event in (zmq.EVENT_DISCONNECTED, zmq.EVENT_CLOSED):
-            self.connections.pop(descriptor, None)
 
     def _look(self) -> None:
         waiting: dict[int, int] = {}
@@ -145,6 +143,8 @@ class Guard:
         for descriptor, known in list(self.connections.items()):
             came = received(descriptor, known.inode)
             if came is None:
+                # That one was closed. No event is asked: those of several sockets come in any
+                # order, and the number may stand for a newer connection by then.
                 self.connections.pop(descriptor, None)
                 continue
             unread = came - (self.delivered[descriptor] - known.before)

@@ -67,6 +67,19 @@ def test_a_message_that_never_ends_is_ended_and_the_mail_goes_on():
         expect(world.me, state(0), 1)
 
 
+def test_late_news_of_an_old_connection_do_not_end_the_watch_on_a_new_one_of_its_number():
+    with world_of() as world, zmtp(world.book.nodes[0].endpoint):
+        guard = world.me.inbox.guard
+
+        def accepted():
+            return [d for d, known in list(guard.connections.items()) if known.line is None]
+
+        until(accepted)
+        (number,) = accepted()
+        guard._hear(next(iter(guard._lines)), zmq.EVENT_CLOSED, number)
+        assert accepted() == [number]
+
+
 def test_a_message_of_endless_parts_is_ended_on_encrypted_links_too():
     with world_of(secure=True) as world, zmq.Context() as context:
         guard = world.me.inbox.guard
