@@ -17,8 +17,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-import zmq
-from zmq.utils.monitor import recv_monitor_message
+from lppa.protocol.zeromq import recv_monitor_message, zmq
 
 ENDS = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_MONITOR_STOPPED
 REFUSED = zmq.EVENT_HANDSHAKE_FAILED_AUTH

@@ -13,14 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-import zmq
-
 from lppa.protocol.book import AddressBook, Peer, is_any_port, is_local
 from lppa.protocol.codec import COORDINATOR, MAX_FRAME, MAX_HEADER, MAX_VECTORS, Frame
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.guard import MOST_OFFENCES, Guard, Line
 from lppa.protocol.names import describe
 from lppa.protocol.wire import FAREWELL, Arrival, Box, SendTimeout
+from lppa.protocol.zeromq import zmq
 
 if TYPE_CHECKING:
     from zmq.auth.thread import ThreadAuthenticator

@@ -28,12 +28,12 @@ from typing import Any
 
 import msgpack
 import numpy as np
-import zmq
 
 from lppa.protocol.book import read_book, read_key
 from lppa.protocol.codec import encode
 from lppa.protocol.messages import Metrics, Noise, State
 from lppa.protocol.sockets import keys_of
+from lppa.protocol.zeromq import zmq
 
 MEGABYTE = 1 << 20
 NODES, INSIDER, VICTIM, UNLOADED = 3, 2, 0, 1

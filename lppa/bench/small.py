@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import zmq
 from torch import Tensor
 
 from lppa.bench.learner import random_learner
@@ -33,6 +32,7 @@ from lppa.protocol.outgoing import Reports
 from lppa.protocol.settings import Settings
 from lppa.protocol.sockets import Wire
 from lppa.protocol.view import Place
+from lppa.protocol.zeromq import zmq
 
 ROWS = 256  # images of a client: enough for full batches
 WARM = 2  # rounds before the clock is read

@@ -14,7 +14,6 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import zmq
 
 from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR, encode
@@ -23,6 +22,7 @@ from lppa.protocol.messages import State
 from lppa.protocol.network import NetworkLinks
 from lppa.protocol.outgoing import Reports
 from lppa.protocol.sockets import Wire, keys_of
+from lppa.protocol.zeromq import zmq
 
 AHEAD = 4
 TIMEOUT = 300.0
