@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
+from typing import Any
 
 from lppa.auditing.assemble import RUN, Hidden, before_a_run
 from lppa.auditing.document import audit_blueprint, warning_lines
@@ -52,7 +53,8 @@ class Records:
         self.rows = 1
         self.told: tuple[str, bool] | None = None
         self.views: list[tuple[View, Blueprint]] = []
-        self.judged: dict[tuple[int, Hidden | None], ViewAudit] = {}
+        # By epoch and by what was to be hidden then.
+        self.judged: dict[tuple[Any, ...], ViewAudit] = {}
 
     def begin(self, blueprint: Blueprint, facts: Facts | None) -> None:
         """What is known before the run: what it will not hide, and who has which data."""
@@ -96,12 +98,13 @@ class Records:
 
     def _of_view(self, view: View, blueprint: Blueprint, hide: Hidden | None) -> ViewAudit:
         # Each is judged once: of a long run there are hundreds, and all wait for the next one.
-        if (view.epoch, hide) not in self.judged:
+        key = (view.epoch, *(() if hide is None else astuple(hide)))
+        if key not in self.judged:
             found = audit_blueprint(blueprint, hide)
-            self.judged[view.epoch, hide] = ViewAudit(
+            self.judged[key] = ViewAudit(
                 view.epoch, view.first_round, list(view.members), found.grade, found.ratio
             )
-        return self.judged[view.epoch, hide]
+        return self.judged[key]
 
     def end(self, blueprint: Blueprint, collection: Collection) -> bool:
         """What is known after the run: what it hid, and whether it is what it seems."""

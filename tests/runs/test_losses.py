@@ -72,6 +72,17 @@ def test_the_others_go_on_without_one_that_was_killed(lossy_run, rule, topology)
         assert_conserved(run, first)
 
 
+def test_clients_with_data_go_on_without_one_that_was_killed(lossy_run):
+    # There is something to hide then, and what is left is judged by that.
+    summary, run = lossy_run("kill:2@7", dataset="digits", beta="auto", eval_samples=50)
+    assert summary.status == "completed", summary.error
+    ((_, members),) = views(run)
+    assert members == (0, 1, 3, 4)
+    (judged,) = json.loads((run / "audit.json").read_text())["views"]
+    assert judged["members"] == [0, 1, 3, 4]
+    assert judged["ratio"] > 0
+
+
 def test_two_that_die_at_once_and_one_in_the_change_that_follows_are_done_without(lossy_run):
     summary, run = lossy_run("kill:1@6,kill:4@6,exit:5@7", 7)
     assert summary.status == "completed", summary.error
