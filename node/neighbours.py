@@ -14,10 +14,10 @@ from torch import Tensor
 
 from lppa.node.robust import Scrutiny
 from lppa.node.stopwatch import Stopwatch
-from lppa.protocol.codec import all_finite
+from lppa.protocol.codec import TOGETHER, all_finite
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import Links
-from lppa.protocol.messages import Noise, Seed, State
+from lppa.protocol.messages import Noise, Seed, State, Together, Vectors
 
 # Parts that are sent before those of others are awaited: who waits for a core waits less often.
 AHEAD = 4
@@ -87,6 +87,8 @@ class Neighbours:
         """Σ_j w_ij x_j of each vector x; of large ones part by part."""
         count = self.links.around.parts(t)
         if count == 1:
+            if self._are_small(vectors):
+                return self._mix_together(t, vectors, meanwhile)
             return weighted_sum(self.exchange(t, vectors, meanwhile))
         sums = {name: torch.empty_like(vector) for name, vector in vectors.items()}
         ahead, sent = count if self.looked_at(t) else AHEAD, 0
@@ -99,6 +101,40 @@ class Neighbours:
             weighted_sum(states, self._cut(sums, part))
             meanwhile = None
         return sums
+
+    def _are_small(self, vectors: Mapping[str, Tensor]) -> bool:
+        """Whether they are several that travel in one frame, and go into the sum as they come."""
+        if len(vectors) == 1 or self.device.type == "cuda" or self.scrutiny.clip:
+            return False
+        return sum(v.nbytes for v in vectors.values()) <= TOGETHER
+
+    def _mix_together(
+        self,
+        t: int,
+        vectors: Mapping[str, Tensor],
+        meanwhile: Callable[[], None] | None,
+    ) -> dict[str, Tensor]:
+        """The same of small vectors, in one piece of memory: fewer steps, and the same numbers."""
+        sizes = {name: len(vector) for name, vector in vectors.items()}
+        own = torch.cat(list(vectors.values()))
+        arrived = self._exchanged(t, Together(own.numpy(), sizes), meanwhile)
+        states = (
+            (weight, {"": own if j == self.me else torch.from_numpy(in_one(arrived[j], sizes))})
+            for j, weight in self.row.items()
+        )
+        sums = torch.split_with_sizes(weighted_sum(states)[""], list(sizes.values()))
+        return dict(zip(sizes, sums, strict=True))
+
+    def _exchanged(
+        self, t: int, arrays: Vectors, meanwhile: Callable[[], None] | None
+    ) -> dict[int, Vectors]:
+        """Sends arrays to all; what all others have sent."""
+        with self.clock("exchange"):
+            self._send_arrays(t, arrays)
+        if meanwhile is not None:
+            meanwhile()
+        with self.clock("exchange"):
+            return self._arrived(t, 0)
 
     def _cut(self, vectors: Mapping[str, Tensor], part: int) -> dict[str, Tensor]:
         """One part of each vector, where it has one: the same memory."""
@@ -138,21 +174,24 @@ class Neighbours:
 
     def _send(self, t: int, vectors: Mapping[str, Tensor], part: int) -> None:
         with self.clock("exchange"):
-            self.links.check_for_stop()
             arrays = {name: to_wire(self._alone(vector)) for name, vector in vectors.items()}
-            message = State(self.epoch, t, arrays, part)
-            if not self.scrutiny.begin(arrays):
-                self._check_finite(message)
-            self.links.send(message, *self.outputs)
+            self._send_arrays(t, arrays, part)
+
+    def _send_arrays(self, t: int, arrays: Vectors, part: int = 0) -> None:
+        self.links.check_for_stop()
+        message = State(self.epoch, t, arrays, part)
+        if not self.scrutiny.begin(arrays):
+            self._check_finite(message)
+        self.links.send(message, *self.outputs)
 
     def _alone(self, vector: Tensor) -> Tensor:
         """A part that is sent is a copy: until it is taken it would keep the whole vector alive,
         which is replaced before that."""
         return vector.clone() if self.in_parts else vector
 
-    def _arrived(self, t: int, part: int) -> dict[int, Mapping[str, np.ndarray]]:
+    def _arrived(self, t: int, part: int) -> dict[int, Vectors]:
         """What all others have sent in a round, when all of it is here and was looked at."""
-        arrived: dict[int, Mapping[str, np.ndarray]] = {}
+        arrived: dict[int, Vectors] = {}
         if self._looked:
             for sender in self.inputs:
                 if (looked := self._looked.pop((sender, part), None)) is not None:
@@ -231,6 +270,13 @@ def from_wire(array: np.ndarray, device: torch.device) -> Tensor:
 def onto(vector: Tensor, device: torch.device) -> Tensor:
     """A vector on a GPU."""
     return vector.pin_memory().to(device, non_blocking=True)
+
+
+def in_one(arrays: Vectors, names: Iterable[str]) -> np.ndarray:
+    """Vectors one behind the other in one array: as they came, or copied."""
+    if isinstance(arrays, Together):
+        return arrays.whole
+    return np.concatenate([arrays[name] for name in names])
 
 
 def weighted_sum(

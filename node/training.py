@@ -46,8 +46,8 @@ from lppa.protocol.view import View
 log = logging.getLogger("lppa.node")
 
 Report = Callable[[Message], None]
-PROGRESS_EVERY = 0.2  # seconds between two words of one client about its progress
-PROGRESS_RATE = 100.0  # words a second of all clients together: nobody reads more
+PROGRESS_EVERY = 0.5  # seconds between two words of one client about its progress
+PROGRESS_RATE = 50.0  # words a second of all clients together: nobody reads more
 MODEL_EVERY = 10.0  # seconds, at least, between two models that are kept on the way
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import lru_cache
 from typing import Any, NamedTuple, get_args
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, get_args
 import msgpack
 import numpy as np
 
-from lppa.protocol.messages import Message
+from lppa.protocol.messages import Message, Together, cut
 
 VERSION = 7
 COORDINATOR = -1  # the sender id of the coordinator; nodes count from 0
@@ -169,8 +169,11 @@ def write(message: Message, run: str, sender: int) -> Letter:
     first = _opening(kind, run, sender, specs, body) if body else _known(kind, run, sender, specs)
     head = dated(first, getattr(message, "epoch", 0), getattr(message, "round", 0))
     size = sum(array.nbytes for array in frames)
-    together = len(frames) > 1 and size <= TOGETHER
-    return Letter(head, [b"".join(a.data for a in frames)] if together else frames, size)
+    if len(frames) > 1 and size <= TOGETHER:
+        whole = getattr(message, "vectors", None)
+        joined = whole.whole if isinstance(whole, Together) else b"".join(a.data for a in frames)
+        return Letter(head, [joined], size)
+    return Letter(head, frames, size)
 
 
 def state_opening(run: str, sender: int, dtype: np.dtype[Any], sizes: Mapping[str, int]) -> bytes:
@@ -317,15 +320,6 @@ def _bytes_of(spec: Any) -> int:
     ):
         raise BadMessage(f"array {name[:40]!r} with an impossible shape")
     return math.prod(shape) * DTYPES[dtype].itemsize
-
-
-def cut(together: Any, sizes: Iterable[int]) -> list[Any]:
-    """What lies one behind the other, bytes or numbers, in pieces of these sizes, in place."""
-    parts, start = [], 0
-    for size in sizes:
-        parts.append(together[start : start + size])
-        start += size
-    return parts
 
 
 def plain_array(frame: Frame, dtype: np.dtype[Any]) -> np.ndarray:

@@ -40,10 +40,11 @@ def writing(path: Path, private: bool = False, durably: bool = False) -> Iterato
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
+            if not private:  # it is made for its owner alone
+                os.fchmod(descriptor, EVERYBODY)
             if durably:
                 file.flush()
-                os.fsync(file.fileno())
-        Path(temporary).chmod(OWNER_ALONE if private else EVERYBODY)
+                os.fsync(descriptor)
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

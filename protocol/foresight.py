@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lppa.protocol.codec import Frame, cut, header_of, plain_array, state_opening
-from lppa.protocol.messages import State
+from lppa.protocol.codec import Frame, header_of, plain_array, state_opening
+from lppa.protocol.messages import State, Together
 
 
 @dataclass
@@ -45,12 +45,13 @@ class Foresight:
         _, sizes, opening = known
         if len(frames) < 2 or frames[0] != header_of(opening, self.epoch, round, number):
             return None
-        found = [plain_array(frame, self.dtype) for frame in frames[1:]]
-        if len(found) == 1:
+        if len(frames) == 2 and len(sizes) > 1:
             # They have travelled in one frame.
-            if found[0].size != sum(sizes.values()):
+            together = plain_array(frames[1], self.dtype)
+            if together.size != sum(sizes.values()):
                 return None
-            found = cut(found[0], sizes.values())
+            return State(self.epoch, round, Together(together, sizes))
+        found = [plain_array(frame, self.dtype) for frame in frames[1:]]
         if [vector.size for vector in found] != list(sizes.values()):
             return None
         return State(self.epoch, round, dict(zip(sizes, found, strict=True)))

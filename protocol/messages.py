@@ -6,6 +6,7 @@ else travels in the header. How that is written and checked is not decided here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,23 @@ import numpy as np
 
 Vectors = dict[str, np.ndarray]
 """Named vectors: which names there are follows from the rule."""
+
+
+class Together(Vectors):
+    """Vectors that lie one behind the other in one array, `whole`, as small ones travel."""
+
+    def __init__(self, whole: np.ndarray, sizes: Mapping[str, int]) -> None:
+        super().__init__(zip(sizes, cut(whole, sizes.values()), strict=True))
+        self.whole = whole
+
+
+def cut(together: Any, sizes: Iterable[int]) -> list[Any]:
+    """What lies one behind the other, bytes or numbers, in pieces of these sizes, in place."""
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(together[start : start + size])
+        start += size
+    return parts
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,9 @@ from lppa.protocol.wire import Arrival, Inbox, Outbox, SendTimeout, Wire, wait_f
 log = logging.getLogger("lppa.links")
 
 GREET_EVERY = 1.0
-LOOK_EVERY = 0.25  # seconds between two looks at what should be asked
-HEED_EVERY = 0.05  # seconds between two looks at what the coordinator says
+# Each look wakes a process that may share its core with many: not more often than is noticed.
+LOOK_EVERY = 0.5  # seconds between two looks at what should be asked
+HEED_EVERY = 0.25  # seconds between two looks at what the coordinator says, by one that computes
 MOST_AT_ONCE = 64  # messages that are collected before any of them is looked at
 SILENT = 6.0  # a neighbour that waits asks more often than that what has come
 

@@ -53,6 +53,9 @@ class Alone(Neighbours):
         for weight in self.row.values():
             yield weight, vectors
 
+    def _are_small(self, vectors: Mapping[str, Tensor]) -> bool:
+        return False  # they travel nowhere
+
     def exchange_noise(
         self, t: int, sent: dict[int, Tensor], where: range | None = None
     ) -> list[Tensor]:

@@ -144,9 +144,9 @@ def test_nobody_else_can_read_what_the_noise_is_made_of(tmp_path):
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("when", ["replace", "chmod"])
+@pytest.mark.parametrize(("where", "when"), [(Path, "replace"), (os, "fsync")])
 def test_who_dies_before_the_file_has_its_name_leaves_the_old_ones_as_they_were(
-    tmp_path, monkeypatch, when
+    tmp_path, monkeypatch, where, when
 ):
     save(tmp_path, small(10), keep=3)
 
@@ -156,7 +156,7 @@ def test_who_dies_before_the_file_has_its_name_leaves_the_old_ones_as_they_were(
     # In a process that really ends there: nothing can be cleared up.
     child = os.fork()
     if child == 0:
-        monkeypatch.setattr(Path, when, die)
+        monkeypatch.setattr(where, when, die)
         save(tmp_path, small(20), keep=1)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
