@@ -18,6 +18,7 @@ from torch.nn.functional import cross_entropy
 
 # Parameters from which on memory counts more than the time of a pass over it.
 LARGE = 1 << 22
+COUNT = "num_batches_tracked"
 
 
 class Slot(NamedTuple):
@@ -57,6 +58,8 @@ class FlatModel:
         # Weights of convolutions have four sides. Without them a batch needs no special layout.
         self.convolves = any(parameter.dim() == 4 for parameter in self._parameters)
         self._owners = [_owner(self.module, name) for name in averages]
+        # How many batches a normalisation has seen: no number that is mixed or learned.
+        self._counts = [b for name, b in self.module.named_buffers() if name.endswith(COUNT)]
         self.layout = _layout({**parameters, **averages})
         self._lengths = [slot.stop - slot.start for slot in self.layout]
         self.size = self.layout[-1].stop
@@ -103,6 +106,12 @@ class FlatModel:
             moved = torch.cat([average.reshape(-1) for average in averages])
             flat[self.learned :] = (theta[self.learned :] - moved) / self.average_step
         return flat, loss.item()
+
+    def have_seen(self, batches: int) -> None:
+        """Tells normalisations how many batches there were: it follows from the step, whichever
+        process took it."""
+        for count in self._counts:
+            count.fill_(batches)
 
     def _joined(self, loss: Tensor) -> Tensor:
         """The parameters' gradients one behind the other: each number is written twice."""

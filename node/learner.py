@@ -55,8 +55,8 @@ class Learner(Protocol):
         the batch of the last step, and `metrics` whatever else a problem is judged by.
         """
 
-    def weights(self, theta: Tensor) -> dict[str, Tensor]:
-        """θ as a state dict."""
+    def weights(self, theta: Tensor, steps: int) -> dict[str, Tensor]:
+        """θ as a state dict, after so many steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +134,7 @@ class DataLearner:
             torch.default_generator.manual_seed(drawn)
             if theta.is_cuda:
                 torch.cuda.manual_seed(drawn)
+        self.model.have_seen(step)
         g = self._gradient(theta, rows)
         if self.extras.weight_decay:
             learned = self.model.learned
@@ -190,8 +191,9 @@ class DataLearner:
         finally:
             module.train(training)
 
-    def weights(self, theta: Tensor) -> dict[str, Tensor]:
+    def weights(self, theta: Tensor, steps: int) -> dict[str, Tensor]:
         """θ as the network's state dict."""
+        self.model.have_seen(steps)
         return self.model.state_dict(theta)
 
 
@@ -241,7 +243,7 @@ class QuadraticLearner:
         nothing = dict.fromkeys(("accuracy", "chance", "dead", "example_rms"))
         return {**nothing, "loss": float(self.problem.gap(theta)), "metrics": {}}
 
-    def weights(self, theta: Tensor) -> dict[str, Tensor]:
+    def weights(self, theta: Tensor, steps: int) -> dict[str, Tensor]:
         """θ under its own name."""
         return {"theta": theta.clone()}
 

@@ -68,7 +68,7 @@ class Record:
         """A file that `torch.load(..., weights_only=True)` reads."""
         # Not by way of memory: a state has three vectors of the model's size.
         with writing(self.folder / name, private=True) as file:
-            torch.save({key: tensor.cpu() for key, tensor in tensors.items()}, file)
+            torch.save({key: alone(tensor.cpu()) for key, tensor in tensors.items()}, file)
 
     def close(self) -> None:
         """Lets go of the files."""
@@ -76,3 +76,8 @@ class Record:
         self.handler.close()
         self.log_file.close()
         self.metrics_file.close()
+
+
+def alone(tensor: Tensor) -> Tensor:
+    """The tensor in memory of its own: with a part of something larger all of that is written."""
+    return tensor if tensor.untyped_storage().nbytes() == tensor.nbytes else tensor.clone()

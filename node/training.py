@@ -176,7 +176,7 @@ class Training:
         """Keeps the results and says that it is done."""
         final, record = self.state, self._open()
         assert final is not None, "a run has at least one round"
-        record.tensors("model.pt", self.task.learner.weights(final.theta))
+        record.tensors("model.pt", self.task.learner.weights(final.theta, final.steps))
         record.tensors("state.pt", dict(final.vectors))
         values = {"seconds": self.clock.split(), "bytes": dict(self.sent), "peak": peak_bytes()}
         self.task.report(Done(final.t, values))
@@ -218,7 +218,7 @@ class Training:
             # The state is what a run goes on from; the model is for people, who look less often.
             if time.monotonic() - self.model_kept >= MODEL_EVERY:
                 self.model_kept = time.monotonic()
-                record.tensors("model.pt", task.learner.weights(now.theta))
+                record.tensors("model.pt", task.learner.weights(now.theta, now.steps))
 
 
 def make_injection(

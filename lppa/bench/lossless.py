@@ -134,7 +134,7 @@ def careful_partner(
                 for state in careful(loop, links):
                     if links.care.keeps and state.t % EVERY == 0:
                         with links.clock("checkpoints"):
-                            keep(state, links, record, learner.weights(state.theta))
+                            keep(state, links, record, learner.weights(state.theta, state.steps))
                 turn[name] = (began, time.perf_counter(), dict(links.clock.seconds))
                 # What was sent has come, on all links, before anybody goes on.
                 barrier.wait()

@@ -230,3 +230,12 @@ def test_weights_that_two_layers_share_are_there_once_and_load_under_both_names(
     network = Tied()
     network.load_state_dict(model.state_dict(theta))
     assert torch.equal(network(x), model.outputs(theta, x))
+
+
+def test_how_many_batches_were_seen_follows_from_the_step_and_not_from_the_process():
+    model, x, y = FlatModel(normalising(), torch.float32), torch.randn(8, 4), torch.zeros(8).long()
+    theta = model.vector()
+    for step in (5, 6):  # one that has gone on from a checkpoint after five
+        model.have_seen(step)
+        model.gradient(theta, x, y)
+    assert model.state_dict(theta)["1.num_batches_tracked"] == 7
