@@ -106,7 +106,7 @@ def run(
     else:
         folder, blueprint, attackers = past.folder, past.blueprint, past.attackers
         scout, settings = brought_code(blueprint.settings), blueprint.settings
-    trouble = parse_chaos(chaos, blueprint.nodes)
+    trouble = parse_chaos(chaos, blueprint.nodes, settings.total)
     engine = make_engine(make_wanted(blueprint.nodes, engines))
     display = choose_display(settings.total, is_quiet())
     if isinstance(engine, SlurmJob):

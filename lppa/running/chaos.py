@@ -35,8 +35,8 @@ class Trouble:
 Chaos = tuple[Trouble, ...]
 
 
-def parse_chaos(text: str | None, nodes: int) -> Chaos:
-    """From `kill:3@7,slow:2@5x0.5`."""
+def parse_chaos(text: str | None, nodes: int, rounds: int | None = None) -> Chaos:
+    """From `kill:3@7,slow:2@5x0.5`, for a run of so many rounds."""
     found = []
     for part in (text or "").split(",") if text else ():
         match = PATTERN.fullmatch(part.strip())
@@ -47,6 +47,8 @@ def parse_chaos(text: str | None, nodes: int) -> Chaos:
             )
         if int(match[2]) >= nodes:
             raise WrongUse(f"--chaos {part}: there is no node {match[2]} in a run of {nodes}")
+        if rounds is not None and int(match[3]) > rounds:
+            raise WrongUse(f"--chaos {part}: a run of {rounds} rounds has no round {match[3]}")
         seconds = SLOW if match[4] is None else float(match[4])
         found.append(Trouble(match[1], int(match[2]), int(match[3]), seconds))
     return tuple(found)
