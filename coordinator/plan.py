@@ -36,6 +36,8 @@ class Blueprint:
     beta_chosen: bool = False
     # What was measured of a network that no table knows.
     network: Network | None = None
+    # Rows of the client that has fewest, where its data was looked at.
+    rows: int | None = None
 
     @property
     def nodes(self) -> int:

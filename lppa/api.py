@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lppa.auditing.assemble import case_of
 from lppa.auditing.document import audit as audited
+from lppa.auditing.looking import looked_at
 from lppa.coordinator.figures import Summary
 from lppa.engines.engine import LOCAL, NAMES, Engine, Wanted, make_wanted
 from lppa.engines.registry import make_engine
@@ -197,7 +198,7 @@ def audit(
     The content of a run's `audit.json`: `grade` is open, weak or hidden, `verdict` says why in
     sentences, `advice` what to change, and `pairs` has the noise that is left for each attacker and
     victim. `overheard` is the last round whose messages are overheard, the first being 0.
-    A problem of one's own is measured first.
+    Data and problems of one's own are measured first, as at the start of a run.
     """
     code = own_code(problem, rule)
     # Here: whoever has a problem in a program of theirs has PyTorch in it too.
@@ -206,6 +207,8 @@ def audit(
     blueprint = make_blueprint(told, nodes, "audit")
     if brought is not None and brought.made is not None:
         blueprint = choose_noise(blueprint, look(told, nodes, blueprint.run_seed, brought.made))
+    else:
+        blueprint = looked_at(blueprint)
     return audited(case_of(blueprint, overheard))
 
 

@@ -31,7 +31,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-
 log = logging.getLogger("lppa.options")
 
 MOST_NODES = 10_000
@@ -187,8 +186,9 @@ def bring_code(given: dict[str, Any], options: Mapping[str, Any]) -> None:
     if scout is None:
         return
     told = {name: given[name] for name in ("dataset", "model") if given.get(name) is not None}
-    named = name_settings(told, rule or Settings().rule, scout.names())
-    given |= {name: getattr(named, name) for name in ("rule", "dataset", "model")}
+    names = scout.names()
+    name_settings(told, rule or Settings().rule, names)  # refuses what does not go together
+    given |= names
     if "problem" in options:
         context.meta["scout"] = scout
     else:

@@ -116,7 +116,7 @@ def case_of(blueprint: Blueprint, rounds: int | None = None, hide: Hidden | None
     """The case of a run. Its last state is sent in the round before its last."""
     settings = blueprint.settings
     seen = min(ROUNDS, settings.rounds - 1) if rounds is None else rounds
-    hide = hide or before_a_run(settings, blueprint.nodes, network=blueprint.network)
+    hide = hide or before_a_run(settings, blueprint.nodes, blueprint.rows, blueprint.network)
     return Case(settings, blueprint.topology, blueprint.W, seen, hide, blueprint.network)
 
 

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,17 +24,32 @@ from lppa.auditing.document import audit as make_audit
 from lppa.auditing.document import rounds_of
 from lppa.auditing.findings import AuditDocument
 from lppa.auditing.grade import GRADES, worst
+from lppa.auditing.looking import looked_at
 from lppa.auditing.show import show, show_comparison
-from lppa.options import chosen_nodes, json_option, nodes_option, out_option, settings_options
+from lppa.options import (
+    chosen_nodes,
+    json_option,
+    nodes_option,
+    out_option,
+    problem_option,
+    settings_options,
+)
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import OWN, RULES, Settings
 from lppa.running.prepare import make_blueprint
 from lppa.shell import Finite, numbers, show_errors, verbosity
 
+if TYPE_CHECKING:
+    from lppa.running.scout import Scout
+
 SETTINGS = (
     "dataset",
+    "target",
+    "task",
+    "data_dir",
     "partition",
     "model",
+    "init_weights",
     "topology",
     "weights",
     "rule",
@@ -50,6 +66,7 @@ SETTINGS = (
     "local_steps",
     "lr",
     "lr_decay",
+    "momentum",
     "finish",
     "seed",
 )
@@ -58,6 +75,7 @@ FAILED = 3  # exit code where --fail-on found something
 
 @click.command(epilog="Example: lppa audit -n 8 --dataset mnist --compare full,ring,star")
 @nodes_option
+@problem_option
 @click.option(
     "--attackers",
     help="Nodes that pool what they know, comma-separated.  [default: each node by itself]",
@@ -74,7 +92,8 @@ FAILED = 3  # exit code where --fail-on found something
     "--gradient-rms",
     type=Finite(0.0, min_open=True),
     help="Size of what is to be hidden: root mean square, over all parameters, of an example's "
-    "share of the gradient.  [default: as measured on such a network]",
+    "share of the gradient.  [default: as known of a network of ours on data of ours, else as "
+    "measured before a run]",
 )
 @click.option("--compare", help="Compare topologies, comma-separated: full,ring,star.")
 @click.option("--per-round", is_flag=True, help="Show what the best-placed attacker has per round.")
@@ -90,6 +109,7 @@ FAILED = 3  # exit code where --fail-on found something
 @partial(settings_options, only=SETTINGS)
 def audit(
     nodes: int | None,
+    problem: str | None,
     attackers: str | None,
     victim: int | None,
     rounds: int,
@@ -116,11 +136,12 @@ def audit(
     spies = None if attackers is None else numbers(attackers, "--attackers")
     hide = None if gradient_rms is None else Hidden(gradient_rms, GIVEN)
     check_out(out)
+    scout: Scout | None = click.get_current_context().meta.get("scout")
     if compare is not None:
         if spies is not None or victim is not None or per_round or out is not None:
             raise WrongUse("--compare goes without --attackers, --victim, --per-round and --out")
         names = [name.strip() for name in compare.split(",")]
-        rows = compare_topologies(settings, nodes, names, rounds, hide)
+        rows = compare_topologies(settings, nodes, names, rounds, hide, scout)
         grades = [row.grade for row in rows if row.grade is not None]
         if not grades:
             raise WrongUse(f"--compare: {rows[0].refused}")
@@ -133,7 +154,7 @@ def audit(
     else:
         blueprint = make_blueprint(settings, nodes, "audit")
         check_nodes(nodes, spies or (), victim)
-        case = case_of(blueprint, rounds, hide)
+        case = case_of(looked_at(blueprint, hide, scout), rounds, hide)
         found = make_audit(case, spies, victim)
         if per_round:
             found = replace(found, per_round=rounds_of(case, found))

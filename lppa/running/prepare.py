@@ -36,7 +36,7 @@ def choose_noise(blueprint: Blueprint, facts: Facts | None = None) -> Blueprint:
     if blueprint.beta_chosen:
         beta = choose_beta(settings, blueprint.topology, blueprint.W, rows, network)
         settings = replace(settings, beta=beta)
-    return replace(blueprint, settings=settings, network=network)
+    return replace(blueprint, settings=settings, network=network, rows=rows)
 
 
 def finishing_rounds(settings: Settings, W: np.ndarray) -> int:
