@@ -1,7 +1,8 @@
 """What one attacker, or several that pool their logs, know after a run.
 
 Read from their logs and from nothing else; W may be added where it is known. What can be concluded
-from it is the observations' matter.
+from it is the observations' matter. It is about the graph that the run began with: what was said
+after a change of the graph is left out, since weights, noise and tracking are others from there.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from lppa.node.pairs import PairExpander, pair_key
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.messages import Noise, Plan, Seed, State
 from lppa.protocol.settings import Settings, make_settings
+from lppa.protocol.view import read_view
 
 SAMPLE = 20_000  # coordinates that a row of W is estimated from
 TRUSTED = 1e-3  # relative error above which an estimate does not explain what was seen
@@ -31,6 +33,7 @@ class Knowledge:
     """States by (node, round) and noise by (sender, receiver, round), as far as they were heard.
 
     Where seeds are exchanged in the place of noise, by (sender, receiver), noise is made from them.
+    `change` is the round in which the graph changed: nothing from there on is known.
     """
 
     plan: Plan
@@ -40,6 +43,7 @@ class Knowledge:
     states: dict[tuple[int, int], dict[str, Tensor]] = field(default_factory=dict)
     noise: dict[tuple[int, int, int], Tensor] = field(default_factory=dict)
     seeds: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    change: int | None = None
 
     @property
     def settings(self) -> Settings:
@@ -57,6 +61,11 @@ class Knowledge:
 
     def vector(self, node: int, t: int, name: str) -> Tensor:
         """One of the vectors that a node sent in round t."""
+        if self.change is not None and t >= self.change:
+            raise WrongUse(
+                f"the graph changed in round {self.change} (views.jsonl in the run's directory): "
+                f"only what was sent before that can be attacked, and this needs round {t}"
+            )
         if (node, t) not in self.states:
             raise WrongUse(f"the attackers heard nothing from node {node} in round {t}")
         if name not in self.states[node, t]:
@@ -131,6 +140,7 @@ def read_knowledge(
             message = entry.message
             if isinstance(message, Plan):
                 me = _node_of(path)
+                _check_first(me, message)
                 known = known or Knowledge(message, set(), _steps(message, epoch), W)
                 known.attackers.add(me)
             elif known is None or me is None:
@@ -139,7 +149,27 @@ def read_knowledge(
                 _take(known, me, entry.direction, entry.peer, message)
     if known is None:
         raise WrongUse("there is no attack log: run with --attacker, or lppa-node with --attack")
+    _forget_change(known)
     return known
+
+
+def _check_first(me: int, plan: Plan) -> None:
+    if read_view(plan.view).epoch > 0:
+        raise WrongUse(
+            f"node {me} began to record when the graph had changed already: attacks know the graph "
+            "that a run begins with"
+        )
+
+
+def _forget_change(known: Knowledge) -> None:
+    """Drops what some had sent already of the round that the graph changed in: it was done again.
+
+    Who hears it, and of whom, is chance.
+    """
+    change = known.change
+    if change is not None:
+        known.states = {key: sent for key, sent in known.states.items() if key[1] < change}
+        known.noise = {key: delta for key, delta in known.noise.items() if key[2] < change}
 
 
 def _steps(plan: Plan, epoch: int | None) -> int:
@@ -160,7 +190,11 @@ def _node_of(path: Path) -> int:
 
 def _take(known: Knowledge, me: int, direction: str, peer: int, message: object) -> None:
     sender, receiver = (me, peer) if direction == "out" else (peer, me)
-    if isinstance(message, State):
+    if isinstance(message, State | Noise | Seed) and message.epoch > 0:
+        # Everybody's first message of a view is of the round that the view begins with.
+        earlier = message.round if known.change is None else known.change
+        known.change = min(earlier, message.round)
+    elif isinstance(message, State):
         vectors = {name: _tensor(array) for name, array in message.vectors.items()}
         known.states[sender, message.round] = vectors
     elif isinstance(message, Noise):

@@ -80,10 +80,11 @@ class TwoHop:
     """
 
     def __call__(self, known: Knowledge, victim: int, t: int) -> Target:
+        # First: a gradient that no message has is none of the solver's unknowns.
+        (before, _), (after, _) = (known.state(victim, s) for s in (t, t + 1))
         solver = Solver(known, t)
         wanted = solver.rows.gradient(victim, t + 1) - solver.rows.gradient(victim, t)
         vector, sigma = solver.estimate(wanted, victim)
-        before, after = (known.vector(victim, s, "theta") for s in (t, t + 1))
         second = 0 if known.settings.batches == "same" else 1
         return Target(
             vector.to(before.dtype),

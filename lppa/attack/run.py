@@ -26,6 +26,7 @@ from lppa.attack.score import baselines, histogram_error, score, shares, uniform
 from lppa.attack.tables import noise
 from lppa.attack.target import Target
 from lppa.protocol.files import write_atomically
+from lppa.running.past import read_lines
 
 
 def attack_case(scene: Scene, case: Case, options: Options) -> AttackResult:
@@ -81,11 +82,16 @@ def describe(scene: Scene, case: Case, target: Target, found: Reconstruction) ->
 
 def true_batches(scene: Scene, case: Case, target: Target) -> tuple[Tensor, Tensor] | None:
     """The victim's inputs and labels behind a target, if it revealed them; for scoring only."""
+    events = read_lines(case.folder / "views.jsonl")
+    if any(event.get("kind") == "joined" and event.get("node") == case.victim for event in events):
+        # One that was lost and came back wrote its file anew, from some later round on.
+        return None
     path = case.folder / "nodes" / str(case.victim) / "batches.jsonl"
     try:
         rows = [json.loads(line) for line in path.read_text().splitlines()]
     except OSError:
         return None
+    # Lines are counted, which is right up to a change of the graph: that takes a gradient more.
     # The gradient inside γ of round t is the mean over all batches of the path before it was sent;
     # under dsgd, which has no γ, that of the path that round t itself goes.
     steps = scene.known.steps

@@ -133,7 +133,10 @@ def open_scene(folder: Path, attackers: Sequence[int]) -> Scene:
             f"{settings.dataset} are numbers (regression)"
         )
     epoch = steps_per_epoch(len(dataset.train), plan.nodes, settings.batch)
-    known = read_knowledge([log_path(folder, a) for a in attackers], read_weights(folder), epoch)
+    # A run that began without some of its nodes had other weights then.
+    whole = len(read_view(plan.view).members) == plan.nodes
+    W = read_weights(folder) if whole else None
+    known = read_knowledge([log_path(folder, a) for a in attackers], W, epoch)
     return Scene(folder, known, public_knowledge(settings, dataset), dataset)
 
 

@@ -20,6 +20,18 @@ from lppa.protocol.settings import decayed
 FURTHER = 3  # rounds after the one that is attacked
 
 
+def last_whole_round(known: Knowledge, t: int) -> int:
+    """The last of the rounds that may help in which all are heard whom one hears in round t.
+
+    A log may end within a round, and so does a graph that changes: some are ahead of others.
+    """
+    heard, last = set(known.heard(t)), t
+    while last < t + FURTHER and heard <= set(known.heard(last + 1)):
+        last += 1
+    # What the victim sent after round t was heard, or it would not be solved for.
+    return max(last, t + 1)
+
+
 class Solver:
     """All that attackers heard up to some rounds after t, as rows over what nobody tells."""
 
@@ -29,7 +41,7 @@ class Solver:
             raise WrongUse("`two-hop` needs W")
         self.known, self.W = known, known.W
         self.beta = max(settings.scale, 1e-6 * settings.beta_own)  # the unit of all deviations
-        until = min(t + FURTHER, max(round for _, round in known.states))
+        until = last_whole_round(known, t)
         rounds = min(until, settings.rounds - 1)
         schedule = Schedule(
             W=known.W,

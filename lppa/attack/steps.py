@@ -62,9 +62,10 @@ class TwoHopStep:
 
     def __call__(self, known: Knowledge, victim: int, t: int) -> Target:
         step_of(known, t)
+        # First: a gradient that no message has is none of the solver's unknowns.
+        point, _ = (known.vector(victim, s, "theta") for s in (t, t + 1))
         solver = Solver(known, t)
         vector, sigma = solver.estimate(solver.rows.gradient(victim, t), victim)
-        point = known.vector(victim, t, "theta")
         if mixes_first(known):
             mixed = solver.W[victim] @ solver.rows.theta[t]
             point = solver.estimate(mixed, victim)[0].to(point.dtype)

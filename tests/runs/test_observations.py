@@ -169,6 +169,26 @@ def test_two_hop_says_so_where_it_cannot(local_run):
         OBSERVATIONS["two-hop"](known, 0, 0)
 
 
+@pytest.mark.parametrize("finish", [0, 2])
+@pytest.mark.parametrize("observation", ["difference", "two-hop"])
+def test_there_is_no_gradient_change_in_and_after_the_last_round(local_run, observation, finish):
+    known, _ = spied(local_run, rule="lppa", finish=finish)
+    OBSERVATIONS[observation](known, 0, 3)
+    for t in (4, 5, 99):
+        with pytest.raises(WrongUse, match=r"heard nothing from node 0|node 0 sent no gamma"):
+            OBSERVATIONS[observation](known, 0, t)
+
+
+@pytest.mark.parametrize("observation", ["difference", "two-hop"])
+def test_the_last_step_of_dsgd_is_in_no_message(local_run, observation):
+    known, _ = spied(local_run, rule="dsgd", finish=0)
+    OBSERVATIONS[observation](known, 0, 3)
+    with pytest.raises(WrongUse, match="heard nothing from node 0 in round 5"):
+        OBSERVATIONS[observation](known, 0, 4)
+    with pytest.raises(WrongUse, match="no gradient in round 5"):
+        OBSERVATIONS[observation](known, 0, 5)
+
+
 def test_two_hop_works_with_a_falling_step_too(local_run):
     settings = {"topology": "ring", "mixing": "combine-then-adapt", "lr_decay": 0.5}
     known, gradient = spied(local_run, rule="lppa", **settings)
