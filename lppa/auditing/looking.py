@@ -1,6 +1,7 @@
 """An audit's look at data and networks that no table knows: as a run's, and in the same process.
 
-What the table knows is not looked at: that takes neither data nor PyTorch. Nothing is judged here.
+What the table knows is not looked at: that takes neither data nor PyTorch. But where shares are
+uneven and the data lies prepared on disk, the smallest is counted. Nothing is judged here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from lppa.coordinator.plan import Blueprint
 from lppa.models.rules import FACTS
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import OWN, QUADRATICS, Settings
-from lppa.running.facts import Facts
+from lppa.running.facts import Facts, is_at_hand, look
 from lppa.running.known_networks import is_known
 from lppa.running.prepare import choose_noise
 
@@ -36,8 +37,13 @@ def measured(
     `hide` is what somebody said is to be hidden, `scout` has the problem that somebody brought.
     """
     settings = blueprint.settings
-    if settings.dataset in QUADRATICS or is_known(settings) or _is_told(blueprint, hide):
+    if settings.dataset in QUADRATICS or _is_told(blueprint, hide):
         return None
+    if is_known(settings):
+        # Only how few rows a client has is not in the table: in equal shares none has fewer.
+        uneven = settings.partition != Settings.partition
+        about = settings, blueprint.nodes, blueprint.run_seed
+        return look(*about) if uneven and is_at_hand(settings) else None
     brought = scout is not None and scout.code is not None and scout.code.problem is not None
     if settings.dataset.startswith(OWN) and not brought:
         raise WrongUse(

@@ -150,6 +150,14 @@ def test_a_network_of_other_widths_is_measured_as_in_a_run(tmp_path):
     assert (found["beta"], found["hide"]) == (run.audit["beta"], run.audit["hide"])
 
 
+def test_the_smallest_of_uneven_shares_is_counted_as_in_a_run(tmp_path):
+    uneven = {"dataset": "digits", "partition": "dirichlet:0.1", "seed": 1, "timeout": 300}
+    run = lppa.run(nodes=5, rounds=1, out=tmp_path / "run", **uneven)
+    found = told("-n", 5, "--partition", "dirichlet:0.1", "--seed", 1)
+    assert (found["beta"], found["hide"]) == (run.audit["beta"], run.audit["hide"])
+    assert found["hide"]["rms"] > told("-n", 5, "--seed", 1)["hide"]["rms"]
+
+
 def test_what_the_table_knows_is_not_looked_at(monkeypatch):
     monkeypatch.delattr("lppa.running.scout.Scout.look")
     assert told("-n", 5, "--dataset", "mnist")["hide"]["source"] == "table"
