@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,10 @@ from lppa.node.state import ClientState
 from lppa.node.updates import excess
 from lppa.protocol.messages import Metrics
 from lppa.protocol.settings import Settings
+
+# Seconds between two looks at one's own memory: each goes through all pages of the process, which
+# takes as long as the test of a small model.
+MEMORY_EVERY = 5.0
 
 
 class Evaluation:
@@ -36,6 +41,8 @@ class Evaluation:
         self.scrutiny = neighbours.scrutiny
         self.clock = neighbours.clock
         self.sketch = sketch
+        self.memory: int | None = None
+        self.looked = -math.inf
 
     def __call__(self, now: ClientState) -> Metrics:
         with self.clock("eval"):
@@ -61,7 +68,9 @@ class Evaluation:
         values["bytes"] = {"noise": 0, "state": 0, **self.links.sent}
         values["dropped"] = dict(self.links.dropped)
         give_back()
-        values["memory"] = proportional_bytes()
+        if time.monotonic() - self.looked >= MEMORY_EVERY:
+            self.memory, self.looked = proportional_bytes(), time.monotonic()
+        values["memory"] = self.memory
         values |= self.scrutiny.about()
         return Metrics(now.t, values, theta, told, now.epoch)
 
