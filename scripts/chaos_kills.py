@@ -218,10 +218,11 @@ def unseeded_trial(lab: Lab, trial: Trial, story: Story) -> list[str]:
     chance = random.Random(f"copies {trial.number}")
     out, copy = fresh(lab.work / "run"), fresh(lab.work / "copy")
     span = 4.0
-    for _ in range(30):
+    for tried in range(30):
         command = lab.start("run", "-n", trial.nodes, "--out", fresh(out), "-q", *trial.options)
-        wait_for_checkpoints(out, 2 * trial.nodes, command)
-        broken = break_off(lab, command, chance, span / 4, story)
+        wait_for_checkpoints(out, trial.nodes, command)
+        # A run may be over sooner than anybody thought: the next one is given less time.
+        broken = break_off(lab, command, chance, span / 4 * 0.7**tried, story)
         code, said = command.end()
         if not broken and code != 0:
             return [f"ended with {code}: {said.strip()[-400:]}"]
