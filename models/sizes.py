@@ -11,9 +11,12 @@ class Network:
 
     `example_rms` is the root mean square over all parameters of a single example's gradient, the
     largest that was seen or is to be expected while training; `weight_rms` that of the weights.
+    `spread` is how many times it counts, because the network tells of an example in so many numbers
+    that less noise on each would not hide it (`node/spread.py`).
     """
 
     parameters: int
     rows: int
     example_rms: float
     weight_rms: float
+    spread: float = 1.0

@@ -31,14 +31,14 @@ def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
     others = [e for e in found if e.victim not in surrounded]
     one_draw = math.sqrt(2.0) / schedule.update.weight(schedule.step(0))  # as it is on a gradient
     if case.hide is not None:
-        one = enough_noise(case.hide.rms, one_draw)
+        one = enough_noise(case.hide.size, one_draw)
         if surrounded and not rule.own_noise and settings.beta_own < one:
             steps.append(f"--beta-own {one:g}")
         if rule.own_noise:
             edge = one
         else:
             unknown = [noise_in_every(schedule, e.attackers, e.victim) for e in others]
-            edge = enough_noise(case.hide.rms, min(filter(None, unknown), default=one_draw))
+            edge = enough_noise(case.hide.size, min(filter(None, unknown), default=one_draw))
         beta = _beta_after(case) if steps else settings.scale
         if (others or rule.own_noise) and beta < edge and settings.beta_own < one:
             steps.append(f"--beta {edge:g}")

@@ -37,12 +37,25 @@ MOST_ROUNDS = 50
 class Hidden(Figures):
     """The size of what is to be hidden: the root mean square over all parameters, and its source.
 
-    `examples` are those that share a gradient, where that is known.
+    `examples` are those that share a gradient, where that is known. It counts `spread` times, where
+    the network tells of an example in many numbers.
     """
 
     rms: float
     source: str
     examples: int | None = None
+    spread: float = 1.0
+
+    @property
+    def size(self) -> float:
+        """How large it counts."""
+        return self.spread * self.rms
+
+
+def counted(spread: float) -> str:
+    """What is said of an example that counts several times, to end a parenthesis with."""
+    many = f", counted {spread:.2g} times as this network tells of it in so many numbers"
+    return many if spread > 1.0 else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +95,7 @@ class Case:
     @property
     def size(self) -> float | None:
         """What is to be hidden, in that unit; None where there is neither unit nor data."""
-        return self.hide.rms / self.scale if self.hide and self.scale else None
+        return self.hide.size / self.scale if self.hide and self.scale else None
 
     @property
     def step(self) -> float:
@@ -129,7 +142,7 @@ def before_a_run(
     """
     share = expected_share(settings, nodes, rows, network)
     source = TABLE if network is None else START
-    return None if share is None else Hidden(share.rms, source, share.examples)
+    return None if share is None else Hidden(share.rms, source, share.examples, share.spread)
 
 
 def check_nodes(nodes: int, attackers: Sequence[int], victim: int | None) -> None:

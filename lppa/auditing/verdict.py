@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lppa.auditing.advice import advice, name_some
-from lppa.auditing.assemble import SOURCES, Case, Hidden
+from lppa.auditing.assemble import SOURCES, Case, Hidden, counted
 from lppa.auditing.collusion import Collusion, neighbours
 from lppa.auditing.exposure import Exposure, exposures
 from lppa.auditing.grade import GRADES, HIDDEN_FROM, MEANING, OPEN_BELOW, grade_of, graded, worst
@@ -90,7 +90,7 @@ def _graded(case: Case, found: Sequence[Exposure]) -> list[str]:
 
 def _source(hide: Hidden) -> str:
     among = "" if hide.examples is None else f", one of {hide.examples}"
-    return SOURCES.get(hide.source, "as given") + among
+    return SOURCES.get(hide.source, "as given") + among + counted(hide.spread)
 
 
 def _sum_of_all(case: Case, schedule: Schedule) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lppa.auditing.assemble import SOURCES
+from lppa.auditing.assemble import SOURCES, counted
 from lppa.auditing.grade import GRADES, MEANING
 from lppa.report.formats import clients, compact, figure, plural
 from lppa.report.grades import grade_key, kind_of, overall_words
@@ -100,7 +100,7 @@ def _share(audit: Audit) -> str:
     count = audit.hide.examples
     among = "" if count is None else ", the only one" if count == 1 else f", one of {count:,}"
     source = SOURCES.get(audit.hide.source or "", "as given")
-    return f"{said} ({compact(audit.hide.rms)}, {source}{among})."
+    return f"{said} ({compact(audit.hide.rms)}, {source}{among}{counted(audit.hide.spread)})."
 
 
 def _meanings(audit: Audit) -> Markup:

@@ -144,7 +144,8 @@ def read_hidden(content: dict[str, Any]) -> Hidden | None:
     rms = positive(content.get("rms"))
     if rms is None:
         return None
-    return Hidden(rms, text(content.get("source")), whole(content.get("examples"), 1))
+    spread = positive(content.get("spread")) or 1.0
+    return Hidden(rms, text(content.get("source")), whole(content.get("examples"), 1), spread)
 
 
 def read_thresholds(content: dict[str, Any]) -> tuple[float, float] | None:

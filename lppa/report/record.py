@@ -95,6 +95,7 @@ class Hidden:
     rms: float
     source: str | None = None
     examples: int | None = None
+    spread: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lppa.auditing.grade import HIDDEN_FROM
 from lppa.models.sizes import Network
 from lppa.node.blame import blame
 from lppa.protocol.errors import LppaError, WrongUse
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 # networks that we ship (digits, cnn).
 GROWTH = 10.0
 LOOKS = 4  # batches of which examples are measured
+INPUTS = 2  # of which is looked at how much noise hides them
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ def _measured(settings: Settings, nodes: int, seed: int, problem: Problem | None
     from lppa.node.datasets.own import labels_of
     from lppa.node.learner import DataLearner, make_learner, shares
     from lppa.node.shipped import shipped_problem
+    from lppa.node.spread import largest_noise, spread
 
     torch.set_num_threads(1)
     names: tuple[str, ...] = ()
@@ -107,12 +110,14 @@ def _measured(settings: Settings, nodes: int, seed: int, problem: Problem | None
         raise TypeError("what has no data is not measured")
     theta = learner.start()
     largest = max(learner.example_rms(theta, step) for step in range(LOOKS))
+    hides = largest_noise(learner, theta, learner.batches(0)[:INPUTS])
     learned = theta[: learner.model.learned].double()
     network = Network(
         parameters=learner.size,
         rows=sum(len(part.rows) for part in parts),
         example_rms=GROWTH * largest,
         weight_rms=float(learned.square().mean().sqrt()),
+        spread=spread(hides, largest, HIDDEN_FROM, len(learned)),
     )
     labels = [labels_of(part.data) for part in parts]
     rows = [len(part.rows) for part in parts]

@@ -33,15 +33,24 @@ LONGEST = 2000  # rounds after which no noise is followed further
 
 @dataclass(frozen=True)
 class Share:
-    """What one example contributes to a gradient: its own over how many it shares it with."""
+    """What one example contributes to a gradient: its own over how many it shares it with.
+
+    It counts `spread` times, as its network has it.
+    """
 
     example_rms: float
     examples: int
+    spread: float = 1.0
 
     @property
     def rms(self) -> float:
         """The root mean square, over all parameters, of what is to be hidden."""
         return self.example_rms / self.examples
+
+    @property
+    def size(self) -> float:
+        """The same as it counts."""
+        return self.spread * self.rms
 
 
 def examples_per_gradient(settings: Settings, rows: int) -> int:
@@ -82,7 +91,7 @@ def expected_share(
         steps = 1 if settings.local_steps == "epoch" else int(settings.local_steps)
         rows = settings.batch * steps
     size = network.example_rms * momentum_gain(settings, rows)
-    return Share(size, examples_per_gradient(settings, rows))
+    return Share(size, examples_per_gradient(settings, rows), network.spread)
 
 
 def noise_left(topology: Topology, rule: str) -> float:
@@ -221,7 +230,7 @@ def choose_beta(
     if share is None:
         return PLAIN
     weight = gradient_weight(settings, topology.nodes, share.examples, network)
-    hiding = enough_noise(weight * share.rms, noise_left(topology, settings.rule))
+    hiding = enough_noise(weight * share.size, noise_left(topology, settings.rule))
     return min(hiding, no_more_than(largest_beta(settings, topology, W, network)))
 
 

@@ -115,8 +115,9 @@ class Records:
             # expected, but is no reason to expect less.
             examples = self.before.examples or 1
             gain = momentum_gain(settings, self.rows)
-            seen = Hidden(gain * measured / examples, RUN, examples)
-            self._audit(blueprint, max(self.before, seen, key=lambda hide: hide.rms))
+            spread = self.before.spread
+            seen = Hidden(gain * measured / examples, RUN, examples, spread)
+            self._audit(blueprint, max(self.before, seen, key=lambda hide: hide.size))
         steps = settings.rounds * local_steps(settings, blueprint.nodes, blueprint.network)
         findings = examine(collection, settings, steps)
         self.warn([finding.text for finding in findings])

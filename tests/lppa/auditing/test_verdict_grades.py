@@ -136,3 +136,16 @@ def test_that_the_sum_of_all_is_known_is_said_where_all_noise_cancels():
     for examples, nodes, end in ((16, 5, f"64 or more{few}"), (13, 6, "65 or more")):
         told = summed(hide=Hidden(0.01, TABLE, examples), nodes=nodes)
         assert told == [f"{SUM}, here {end}."]
+
+
+def test_an_example_that_counts_several_times_is_graded_and_told_so():
+    hide = Hidden(0.01, TABLE, 64, spread=5.0)
+    # 100 shares of 0.01 in β of 0.5: 20 times as it counts.
+    found = [pair(1, 0, g0=0.02 * 100.1)]
+    assert graded_sentence(found, hide=hide) == (
+        "Hidden: the noise in the way of node 1 on node 0 is 20 times an example's share of the "
+        "gradient (0.01, as measured on such networks, one of 64, counted 5 times as this network "
+        "tells of it in so many numbers); from 20 on our best attack on a single example gets no "
+        "more than a guess."
+    )
+    assert graded_sentence([pair(1, 0, g0=0.02 * 99.0)], hide=hide).startswith("Weak: ")

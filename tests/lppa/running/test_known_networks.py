@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -11,8 +12,10 @@ from lppa.models.networks import build
 from lppa.node.datasets import load_dataset
 from lppa.node.datasets.catalogue import CATALOGUE
 from lppa.node.datasets.load import source_of
+from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import make_settings
 from lppa.running.known_networks import NETWORKS, known_network
+from lppa.running.prepare import check_recorded, make_blueprint
 
 SAMPLE = {"rcv1": 1_000}  # measured on a part: fewer rows than there are is the cautious side
 
@@ -67,3 +70,22 @@ def test_what_is_not_known_is_taken_for_the_most_cautious_of_its_kind(dataset, m
     assert found.weight_rms == min(known.weight_rms for known in alike)
     assert found.parameters == max(known.parameters for known in alike)
     assert found.rows == 0
+
+
+@pytest.mark.parametrize(
+    ("dataset", "model", "attackers", "refused"),
+    [
+        ("rcv1", "mlp", (1,), True),
+        ("rcv1", "mlp", (), False),
+        ("digits", "mlp", (1,), False),
+        ("rcv1", "mlp:9", (1,), False),  # nobody knows yet how large it is
+    ],
+)
+def test_attackers_that_could_not_record_a_run_are_refused_before_it(
+    dataset, model, attackers, refused
+):
+    run = make_blueprint(make_settings({"dataset": dataset, "model": model}), 5, "test")
+    with (
+        pytest.raises(WrongUse, match="at most 4,194,304 parameters") if refused else nullcontext()
+    ):
+        check_recorded(run, attackers)

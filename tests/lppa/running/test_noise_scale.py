@@ -215,7 +215,7 @@ def test_what_is_chosen_hides_every_shipped_network_where_the_graph_allows_it(
 ):
     run = blueprint(nodes, topology=topology, dataset=dataset, model=model)
     share = expected_share(run.settings, nodes)
-    needed = enough_noise(share.rms, noise_left(run.topology, "lppa"))
+    needed = enough_noise(share.size, noise_left(run.topology, "lppa"))
     most = largest_beta(run.settings, run.topology, run.W)
     assert run.settings.beta == min(needed, no_more_than(most))
     found = audit(case_of(run, 2), run.topology.out_neighbours(0)[:1], 0)
