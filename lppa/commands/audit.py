@@ -22,7 +22,7 @@ from lppa.auditing.assemble import (
 from lppa.auditing.compare import compare as compare_topologies
 from lppa.auditing.document import audit as make_audit
 from lppa.auditing.document import rounds_of
-from lppa.auditing.findings import AuditDocument
+from lppa.auditing.findings import AuditDocument, Compared
 from lppa.auditing.grade import GRADES, worst
 from lppa.auditing.looking import looked_at
 from lppa.auditing.show import show, show_comparison
@@ -136,6 +136,7 @@ def audit(
     spies = None if attackers is None else numbers(attackers, "--attackers")
     hide = None if gradient_rms is None else Hidden(gradient_rms, GIVEN)
     check_out(out)
+    refused: list[Compared] = []
     scout: Scout | None = click.get_current_context().meta.get("scout")
     if compare is not None:
         if spies is not None or victim is not None or per_round or out is not None:
@@ -143,6 +144,7 @@ def audit(
         names = [name.strip() for name in compare.split(",")]
         rows = compare_topologies(settings, nodes, names, rounds, hide, scout)
         grades = [row.grade for row in rows if row.grade is not None]
+        refused = [row for row in rows if row.refused]
         if not grades:
             raise WrongUse(f"--compare: {rows[0].refused}")
         if as_json:
@@ -169,6 +171,9 @@ def audit(
                 click.echo(f"written: {', '.join(str(out / name) for name in files(found))}")
     if fail_on is not None and GRADES.index(worst(grades)) <= GRADES.index(fail_on):
         sys.exit(FAILED)
+    if fail_on is not None and refused:
+        # A script must not go on because of a typing error.
+        raise WrongUse(f"--fail-on: no grade for {refused[0].topology}: {refused[0].refused}")
 
 
 def files(found: AuditDocument) -> list[str]:

@@ -252,7 +252,8 @@ HIDDEN = ("-n", 5)
         (OPEN, "weak", 3),
         (("-n", 5, "--compare", "full,ring"), "open", 0),
         (("-n", 5, "--compare", "full,star,ring"), "open", 3),
-        (("-n", 5, "--compare", "full,moebius"), "weak", 0),
+        (("-n", 5, "--compare", "full,moebius"), "weak", 2),
+        (("-n", 5, "--compare", "star,moebius"), "open", 3),
     ],
     ids=str,
 )
@@ -266,11 +267,16 @@ def test_a_script_is_told_by_the_exit_code(argv, fail_on, code):
 def test_the_size_of_what_is_to_be_hidden_is_used_as_it_is_given():
     argv = ("-n", 5, "--beta", 0.3, "--batch", 7, "--local-steps", 3, "--gradient-rms", 0.02)
     found = json.loads(call(*argv, "--json").stdout)
-    assert found["hide"] == {"rms": 0.02, "source": "option", "examples": None}
+    assert found["hide"] == {"rms": 0.02, "source": "option", "examples": None, "spread": 1.0}
     for pair in found["pairs"]:
         assert pair["ratio"] == pytest.approx(min(pair["g0"], pair["g1"], pair["change"]) * 15)
     table = json.loads(call(*argv[:-2], "--json").stdout)["hide"]
-    assert table == {"rms": pytest.approx(0.85 / 21), "source": "table", "examples": 21}
+    assert table == {
+        "rms": pytest.approx(0.85 / 21),
+        "source": "table",
+        "examples": 21,
+        "spread": 1.0,
+    }
     for wrong in ("0", "-1", "much"):
         assert call("--gradient-rms", wrong).exit_code == 2
 
