@@ -46,13 +46,16 @@ class Line:
 class Connection:
     """A connection: which socket its number stood for, and what had come by then.
 
-    `line` is whose it is if we have made it.
+    `line` is whose it is if we have made it. What was read before the news of a connection came is
+    put down to it too, but only those news tell that it is one of ours to judge and to end.
     """
 
     inode: int
     before: int
     line: Line | None = None
     offences: int = 0
+    announced: bool = False
+    over: bool = False  # to be ended
 
 
 @dataclass
@@ -89,6 +92,9 @@ class Guard:
 
     def note(self, descriptor: int, size: int, frames: int) -> None:
         """A message was read."""
+        if descriptor not in self.connections:
+            with suppress(OSError):
+                self._meet(descriptor)
         self.delivered[descriptor] += size + frames * PER_FRAME
 
     def offended(self, descriptor: int) -> bool:
@@ -100,7 +106,8 @@ class Guard:
         if known is None:
             return False
         known.offences += 1
-        if known.offences < MOST_OFFENCES:
+        # Told once: what it had sent by then is still read.
+        if known.offences != MOST_OFFENCES:
             return False
         self.end(descriptor)
         return True
@@ -132,9 +139,16 @@ class Guard:
             monitor.close(linger=0)
         elif event in (zmq.EVENT_ACCEPTED, zmq.EVENT_CONNECTED):
             with suppress(OSError):
-                inode = os.fstat(descriptor).st_ino
-                before = self.delivered[descriptor]
-                self.connections[descriptor] = Connection(inode, before, line)
+                known = self._meet(descriptor)
+                known.line, known.announced = line, True
+
+    def _meet(self, descriptor: int) -> Connection:
+        """The connection that a number stands for now, whoever hears of it first."""
+        met = Connection(os.fstat(descriptor).st_ino, self.delivered[descriptor])
+        known = self.connections.setdefault(descriptor, met)
+        if known.inode != met.inode:
+            self.connections[descriptor] = known = met
+        return known
 
     def _look(self) -> None:
         waiting: dict[int, int] = {}
@@ -146,6 +160,8 @@ class Guard:
                 # order, and the number may stand for a newer connection by then.
                 self.connections.pop(descriptor, None)
                 continue
+            if not known.announced:
+                continue
             unread = came - (self.delivered[descriptor] - known.before)
             (waiting if known.line is None else answers)[descriptor] = unread
         most = sorted(waiting, key=lambda descriptor: waiting[descriptor])
@@ -153,18 +169,24 @@ class Guard:
             self.end(most.pop())
         too_much = [d for d in most if waiting[d] > self.each]
         too_much += [d for d, unread in answers.items() if unread > MOST_ANSWERS + SLACK]
+        announced = [(d, known) for d, known in list(self.connections.items()) if known.announced]
+        over = [d for d, known in announced if known.over]
         silent = [
-            d
-            for d, known in list(self.connections.items())
-            if known.line is None and self.delivered[d] == known.before
+            d for d, known in announced if known.line is None and self.delivered[d] == known.before
         ]
-        for descriptor in [*too_much, *silent[:-MOST_SILENT]]:
+        for descriptor in [*over, *too_much, *silent[:-MOST_SILENT]]:
             self.end(descriptor)
 
     def end(self, descriptor: int) -> None:
-        """Ends a connection, if it is still the one that was known; ZeroMQ notices by itself."""
-        known = self.connections.pop(descriptor, None)
+        """Ends a connection, if it is still the one that was known; ZeroMQ notices by itself.
+
+        One that was not announced yet is ended when it is.
+        """
+        known = self.connections.get(descriptor)
         if known is None:
+            return
+        known.over = True
+        if not known.announced or self.connections.pop(descriptor, None) is None:
             return
         self.ended += 1
         with suppress(OSError):

@@ -244,4 +244,5 @@ def test_a_forwarder_whose_target_is_not_there_yet_is_not_taken_for_a_wrong_key(
         reports(Done(3, {}))
         assert next_of(inbox, Done)[0].message.round == 3
         assert not reports.outbox.refused()
-        assert reports.outbox.hint() == ""
+        while reports.outbox.hint():  # news of the handshake come by another thread
+            reports.outbox.socket.poll(10)

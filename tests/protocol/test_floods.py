@@ -16,7 +16,7 @@ from test_network_links import expect, raw_socket, world_of
 from lppa.protocol.codec import BadMessage, Limits, decode, encode
 from lppa.protocol.guard import MOST_ANSWERS, MOST_OFFENCES, MOST_SILENT, SLACK
 from lppa.protocol.messages import Hello, Noise
-from lppa.protocol.sockets import MOST_AT_ONCE, keys_of
+from lppa.protocol.sockets import MOST_AT_ONCE, MOST_FRAMES, keys_of
 
 PIECE = bytes(1 << 16)
 
@@ -39,13 +39,36 @@ def insider(context, world, node):
     return dealer
 
 
+@contextmanager
+def late_news(guard):
+    """As where the guard waits for a core: until it is let, it hears of no connection."""
+    hear, over = guard._hear, threading.Event()
+
+    def hear_late(*news):
+        over.wait()
+        hear(*news)
+
+    guard._hear = hear_late
+    try:
+        yield over.set
+    finally:
+        over.set()
+
+
+def address(endpoint):
+    host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
+    return host, int(port)
+
+
 def zmtp(endpoint):
     """A connection that has come as far as messages in clear text, made by hand."""
-    host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
-    connection = socket.create_connection((host, int(port)))
+    return introduced(socket.create_connection(address(endpoint)), b"DEALER")
+
+
+def introduced(connection, kind):
     connection.settimeout(20)
     greeting = b"\xff" + bytes(8) + b"\x7f" + b"\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
-    ready = b"\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER"
+    ready = b"\x05READY\x0bSocket-Type" + len(kind).to_bytes(4, "big") + kind
     connection.sendall(greeting)
     answer = connection.makefile("rb")
     answer.read(64)
@@ -54,14 +77,19 @@ def zmtp(endpoint):
     return connection
 
 
+def send_without_end(connection, size):
+    """Parts of a message, none of them the last, as long as somebody takes them."""
+    part = b"\x03" + len(PIECE).to_bytes(8, "big") + PIECE  # there is more, and long
+    with suppress(OSError):
+        for _ in range(size // len(PIECE)):
+            connection.sendall(part)
+
+
 def test_a_message_that_never_ends_is_ended_and_the_mail_goes_on():
     with world_of() as world, zmtp(world.book.nodes[0].endpoint) as connection:
         guard = world.me.inbox.guard
-        part = b"\x03" + len(PIECE).to_bytes(8, "big") + PIECE  # there is more, and long
         # Five times what may wait at most.
-        with suppress(OSError):
-            for _ in range(5 * guard.each // len(PIECE) + 1000):
-                connection.sendall(part)
+        send_without_end(connection, 5 * guard.each + 1000 * len(PIECE))
         until(lambda: guard.ended == 1)
         world.outbox(1).send(encode(state(0), RUN, 1))
         expect(world.me, state(0), 1)
@@ -88,7 +116,8 @@ def test_a_message_of_endless_parts_is_ended_on_encrypted_links_too():
             until(lambda: guard.ended > 0)
             world.outbox(1).send(encode(state(0), RUN, 1))
             expect(world.me, state(0), 1)
-        assert not world.me.dropped, "no such message was ever seen"
+        # Where this process had to wait for a core, all of it may have come in before the end.
+        assert set(world.me.dropped) <= {"more than 16 arrays"}
 
 
 def test_who_sends_nonsense_with_its_key_is_let_in_no_more_and_others_are():
@@ -126,6 +155,21 @@ def test_in_clear_text_a_connection_that_brings_nonsense_is_ended_and_others_are
         assert guard.ended == 1
 
 
+def test_nonsense_that_came_before_the_guard_heard_of_its_connection_counts_too():
+    with world_of() as world:
+        guard, dropped = world.me.inbox.guard, world.me.dropped
+        with raw_socket(world.book.nodes[0].endpoint) as stranger:
+            with late_news(guard):
+                for _ in range(MOST_OFFENCES + 1):
+                    stranger.send_multipart(encode(Noise(0, 10**6, FINE), RUN, 1))
+                until(
+                    lambda: sum(dropped.values()) > MOST_OFFENCES,
+                    meanwhile=lambda: world.me._gather(0.1),
+                )
+                assert guard.ended == 0
+            until(lambda: guard.ended == 1)
+
+
 @contextmanager
 def receiver_of_node_0(context, world, node, secure):
     """A bare socket in a receiver's place, once node 0 has said something to it."""
@@ -142,6 +186,19 @@ def receiver_of_node_0(context, world, node, secure):
         yield router, router.recv_multipart()[0]
 
 
+def test_an_answer_that_has_no_end_is_not_kept_however_late_it_is_noticed():
+    """ZeroMQ sends no message before it is whole: one without an end is made by hand."""
+    with world_of() as world:
+        guard = world.me.inbox.guard
+        with socket.create_server(address(world.book.nodes[1].endpoint)) as door:
+            door.settimeout(60)
+            with introduced(door.accept()[0], b"ROUTER") as connection:
+                with late_news(guard):
+                    send_without_end(connection, 5 * (MOST_ANSWERS + SLACK))
+                until(lambda: guard.ended == 1)
+                assert world.me.outgoing[1].outbox.receive() is None
+
+
 @pytest.mark.parametrize("secure", [False, True])
 def test_an_answer_that_never_ends_ends_the_connection_and_is_not_kept(secure):
     with (
@@ -152,10 +209,14 @@ def test_an_answer_that_never_ends_ends_the_connection_and_is_not_kept(secure):
         guard = world.me.inbox.guard
         router.send_multipart([route, *[PIECE] * (5 * (MOST_ANSWERS + SLACK) // len(PIECE))])
         until(lambda: guard.ended == 1)
-        assert world.me.outgoing[1].outbox.receive() is None
+        outbox = world.me.outgoing[1].outbox
+        # Where this process had to wait for a core, all of it may have come in before the end: of
+        # so many parts few are kept.
+        answer = outbox.receive()
+        assert answer is None or len(answer) <= MOST_FRAMES + 2
+        assert outbox.receive() is None
         # It is made again, and serves as before; what was on its way is lost with the first.
         again = encode(state(1), RUN, 0, 1)
-        outbox = world.me.outgoing[1].outbox
         until(lambda: router.poll(100), meanwhile=lambda: outbox.send(again, wait=False))
 
 
@@ -173,7 +234,26 @@ def test_answers_that_are_not_read_are_bounded_together_and_those_that_are_read_
         assert guard.ended == 0
         for _ in range(3 * (MOST_ANSWERS + SLACK) // len(PIECE)):
             router.send_multipart(each)
-        until(lambda: guard.ended == 1)
+        # The connection is made again at once, and may bring enough to be ended a second time.
+        until(lambda: guard.ended > 0)
+
+
+def test_answers_that_were_read_before_the_guard_heard_of_their_connection_do_not_end_it():
+    with world_of() as world, zmq.Context() as context:
+        guard, outbox = world.me.inbox.guard, world.me.outgoing[1].outbox
+        with (
+            late_news(guard) as let_hear,
+            receiver_of_node_0(context, world, 1, False) as (router, route),
+        ):
+            for _ in range(3 * (MOST_ANSWERS + SLACK) // len(PIECE)):
+                router.send_multipart([route, PIECE])
+                until(
+                    lambda: outbox.receive() is not None, meanwhile=lambda: outbox.socket.poll(100)
+                )
+            let_hear()
+            until(lambda: any(known.announced for known in list(guard.connections.values())))
+            guard._look()
+            assert guard.ended == 0
 
 
 def test_a_flood_leaves_time_for_other_things():
