@@ -29,6 +29,9 @@ DIGEST = hashlib.sha256().digest_size
 SUFFIX = ".checkpoint"
 MOST = 1 << 20  # bytes of a header
 PIECE = 1 << 20  # bytes of a vector that are read at once
+# Of small models, rounds between checkpoints that outlast a power cut too, in checkpoints: to wait
+# for the disk takes as long as all else. Without one nothing is lost but what the kernel held back.
+SELDOM, SMALL = 8, 1 << 20
 
 
 class Damaged(Exception):
@@ -66,11 +69,51 @@ def how_many(nodes: int, every: int) -> int:
     return (nodes + every - 2) // every + 2
 
 
-def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
+@dataclass(frozen=True)
+class Keeping:
+    """How many checkpoints a node keeps, and which of them outlast a power cut.
+
+    Those do whose round is a multiple of `lasting`, and those that are written out of turn, not
+    `every` so many rounds; `lasts` of them are kept besides the newest. What is written in between
+    is safe from all that may happen to a process, and as long as the machine has power.
+    """
+
+    newest: int
+    every: int = 1
+    lasting: int = 1
+    lasts: int = 0
+
+    def outlasts(self, t: int) -> bool:
+        """Whether the state of that round is to be there after a power cut."""
+        return t % self.lasting == 0 or t % self.every != 0
+
+    def kept(self, names: list[str]) -> set[str]:
+        """Those of some files, in their order, that are not forgotten."""
+        lasting = [name for name in names if self.outlasts(_round_of(name))]
+        return {*names[-self.newest :], *lasting[max(0, len(lasting) - self.lasts) :]}
+
+
+def keeping(nodes: int, every: int, size: int) -> Keeping:
+    """What nodes keep that write every so many rounds and have vectors of that size."""
+    newest = how_many(nodes, every) + 1
+    if size > SMALL:
+        return Keeping(newest)
+    lasting = SELDOM * every
+    return Keeping(newest, every, lasting, how_many(nodes, lasting))
+
+
+def save(folder: Path, checkpoint: Checkpoint, keep: Keeping) -> None:
     """Writes a checkpoint down, readable by this user alone, and forgets the oldest."""
     path = path_of(folder, checkpoint.state)
+    there = _names(folder) if folder.is_dir() else []
+    names = sorted({*there, path.name})
+    kept = keep.kept(names)
+    gone = [name for name in names if name not in kept and name != path.name]
+    # The room of one that is forgotten, but never that of the only one.
+    spare = folder / gone.pop() if gone and len(there) > 1 and path.name not in there else None
+    durably = keep.outlasts(checkpoint.state.t)
     try:
-        with writing(path, private=True, durably=True) as file:
+        with writing(path, private=True, durably=durably, spare=spare) as file:
             for part in parts_of(checkpoint):
                 file.write(part)
     except OSError as error:
@@ -79,8 +122,8 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
             f"{error.strerror}; make room, then go on with --resume",
             round=checkpoint.state.t,
         ) from None
-    for old in _names(folder)[:-keep]:
-        (folder / old).unlink(missing_ok=True)
+    for name in gone:
+        (folder / name).unlink(missing_ok=True)
 
 
 def path_of(folder: Path, state: ClientState) -> Path:
@@ -116,6 +159,10 @@ def forget_later(folder: Path, epoch: int, t: int) -> None:
     for path in _files(folder):
         if path.name > f"{epoch:06d}-{t:09d}{SUFFIX}":
             path.unlink(missing_ok=True)
+
+
+def _round_of(name: str) -> int:
+    return int(name.removesuffix(SUFFIX).rpartition("-")[2])
 
 
 def _files(folder: Path) -> list[Path]:

@@ -22,7 +22,7 @@ from lppa.node.checkpoint import (
     Checkpoint,
     checkpoints_folder,
     forget_later,
-    how_many,
+    keeping,
     save,
 )
 from lppa.node.evaluation import Evaluation
@@ -214,7 +214,8 @@ class Training:
             seconds, sent = self.clock.split(), dict(links.sent)
             me = links.around.me
             checkpoint = Checkpoint(now, task.plan, seconds, sent, self.noise_norm, me)
-            save(checkpoints_folder(task.folder), checkpoint, how_many(task.nodes, every) + 1)
+            keep = keeping(task.nodes, every, task.learner.size)
+            save(checkpoints_folder(task.folder), checkpoint, keep)
             # The state is what a run goes on from; the model is for people, who look less often.
             if time.monotonic() - self.model_kept >= MODEL_EVERY:
                 self.model_kept = time.monotonic()

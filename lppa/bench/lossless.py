@@ -19,7 +19,7 @@ from lppa.bench.learner import random_learner
 from lppa.bench.rounds import TIMEOUT, VARIANTS, Scene, round_loop
 from lppa.coordinator.bootstrap import TICK, Roster
 from lppa.coordinator.watch import PULSE_EVERY
-from lppa.node.checkpoint import Checkpoint, how_many, save
+from lppa.node.checkpoint import Checkpoint, keeping, save
 from lppa.node.record import Record
 from lppa.node.state import ClientState
 from lppa.node.stopwatch import Stopwatch
@@ -166,7 +166,8 @@ def keep(
 ) -> None:
     """What a client writes down in a run."""
     checkpoint = Checkpoint(state, "bench", links.clock.split(), dict(links.sent))
-    save(record.folder / "checkpoints", checkpoint, how_many(links.around.nodes, EVERY) + 1)
+    keep = keeping(links.around.nodes, EVERY, links.around.size)
+    save(record.folder / "checkpoints", checkpoint, keep)
     record.tensors("model.pt", weights)
 
 

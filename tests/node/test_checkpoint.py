@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from lppa.node.checkpoint import (
     Checkpoint,
     Damaged,
+    Keeping,
     forget_later,
     from_bytes,
     how_many,
+    keeping,
     load,
     path_of,
     save,
@@ -114,7 +116,7 @@ def test_every_cut_and_everything_added_is_found():
 
 def test_the_one_before_serves_where_the_newest_is_torn(tmp_path):
     for t in (10, 20, 30):
-        save(tmp_path, small(t), keep=3)
+        save(tmp_path, small(t), keep=Keeping(3))
     newest = path_of(tmp_path, small(30).state)
     newest.write_bytes(newest.read_bytes()[:-1])
     assert list(usable(tmp_path, node=0)) == [(0, 10), (0, 20)]
@@ -124,20 +126,20 @@ def test_the_one_before_serves_where_the_newest_is_torn(tmp_path):
 
 
 def test_another_nodes_checkpoint_is_of_no_use_and_the_one_before_serves(tmp_path):
-    save(tmp_path, small(10), keep=3)
-    save(tmp_path, small(20, node=1), keep=3)  # whole, and of the same plan
+    save(tmp_path, small(10), keep=Keeping(3))
+    save(tmp_path, small(20, node=1), keep=Keeping(3))  # whole, and of the same plan
     assert list(usable(tmp_path, node=0)) == [(0, 10)]
 
 
 def test_a_checkpoint_from_before_they_said_whose_they_are_still_serves(tmp_path):
-    save(tmp_path, small(10, node=None), keep=3)
+    save(tmp_path, small(10, node=None), keep=Keeping(3))
     assert list(usable(tmp_path, node=3)) == [(0, 10)]
 
 
 def test_nobody_else_can_read_what_the_noise_is_made_of(tmp_path):
     was = os.umask(0)
     try:
-        save(tmp_path / "checkpoints", small(), keep=3)
+        save(tmp_path / "checkpoints", small(), keep=Keeping(3))
     finally:
         os.umask(was)
     (file,) = (tmp_path / "checkpoints").iterdir()
@@ -148,7 +150,7 @@ def test_nobody_else_can_read_what_the_noise_is_made_of(tmp_path):
 def test_who_dies_before_the_file_has_its_name_leaves_the_old_ones_as_they_were(
     tmp_path, monkeypatch, where, when
 ):
-    save(tmp_path, small(10), keep=3)
+    save(tmp_path, small(10), keep=Keeping(3))
 
     def die(*given: object) -> None:
         os._exit(7)
@@ -157,18 +159,69 @@ def test_who_dies_before_the_file_has_its_name_leaves_the_old_ones_as_they_were(
     child = os.fork()
     if child == 0:
         monkeypatch.setattr(where, when, die)
-        save(tmp_path, small(20), keep=1)
+        save(tmp_path, small(20), keep=Keeping(1))
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     assert list(usable(tmp_path, node=0)) == [(0, 10)]
-    save(tmp_path, small(20), keep=3)
+    save(tmp_path, small(20), keep=Keeping(3))
     assert list(usable(tmp_path, node=0)) == [(0, 10), (0, 20)]
 
 
 def test_only_the_newest_are_kept(tmp_path):
     for t in range(0, 100, 10):
-        save(tmp_path, small(t), keep=4)
+        save(tmp_path, small(t), keep=Keeping(4))
     assert list(usable(tmp_path, node=0)) == [(0, 60), (0, 70), (0, 80), (0, 90)]
+
+
+def test_of_small_models_each_eighth_outlasts_a_power_cut_and_is_kept_beside_the_newest(
+    tmp_path, monkeypatch
+):
+    durable, now = set(), [0]
+    monkeypatch.setattr(os, "fsync", lambda descriptor: durable.add(now[0]))
+    keep = keeping(nodes=3, every=10, size=1000)
+    # The first of a view is written out of turn: it has the seeds of noise that was used.
+    for t in (1, *range(10, 340, 10)):
+        now[0] = t
+        save(tmp_path, small(t), keep)
+        there = {found for _, found in usable(tmp_path, node=0)}
+        assert there & durable, "something is left after a power cut, whenever it comes"
+        assert there >= set(range(max(10, t - 20), t + 1, 10))
+    assert durable == {1, 80, 160, 240, 320}
+    assert sorted(there) == [160, 240, *range(300 - 10 * (keep.newest - 4), 340, 10)]
+
+
+def test_of_large_models_each_outlasts_a_power_cut_and_none_is_kept_longer(tmp_path, monkeypatch):
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    keep = keeping(nodes=3, every=10, size=10_000_000)
+    for t in range(10, 340, 10):
+        save(tmp_path, small(t), keep)
+    assert len(synced) == 33
+    assert len(usable(tmp_path, node=0)) == keep.newest == how_many(3, 10) + 1
+
+
+@pytest.mark.parametrize("nodes", [2, 5, 30])
+def test_all_nodes_have_a_common_round_after_a_power_cut(nodes):
+    """The same as above, of those alone that outlast one."""
+    keep = keeping(nodes, 1, size=10)
+    chance = random.Random(nodes)
+    rounds, written = [0] * nodes, [[1] for _ in range(nodes)]
+    for _ in range(400 * nodes):
+        node = chance.randrange(nodes)
+        around = [j for j in (node - 1, node + 1) if 0 <= j < nodes]
+        if any(rounds[j] < rounds[node] for j in around):
+            continue
+        rounds[node] += 1
+        kept = keep.kept(sorted(named(t) for t in {*written[node], rounds[node]}))
+        written[node] = [t for t in {*written[node], rounds[node]} if named(t) in kept]
+        if min(rounds) >= 8:
+            lasting = [{t for t in own if keep.outlasts(t)} for own in written]
+            assert set.intersection(*lasting), (rounds, written)
+    assert max(rounds) > 40, "the nodes have gone somewhere"
+
+
+def named(t: int) -> str:
+    return path_of(Path(), small(t).state).name
 
 
 @given(st.lists(st.tuples(st.integers(0, 999_999), st.integers(0, 999_999_999)), min_size=2))
@@ -179,7 +232,7 @@ def test_names_sort_as_epochs_and_rounds_do(places):
 
 def test_what_will_be_done_again_is_forgotten(tmp_path):
     for epoch, t in ((0, 10), (0, 20), (1, 12), (1, 20), (2, 15)):
-        save(tmp_path, small(t, epoch), keep=9)
+        save(tmp_path, small(t, epoch), keep=Keeping(9))
     forget_later(tmp_path, 1, 12)
     found = usable(tmp_path, node=0)
     assert list(found) == [(0, 10), (0, 20), (1, 12)]
@@ -187,7 +240,7 @@ def test_what_will_be_done_again_is_forgotten(tmp_path):
 
 
 def test_a_checkpoint_that_went_bad_after_it_was_found_is_told(tmp_path):
-    save(tmp_path, small(10), keep=3)
+    save(tmp_path, small(10), keep=Keeping(3))
     path = usable(tmp_path, node=0)[0, 10]
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(RunFailed, match="can no longer be read: it"):
@@ -222,9 +275,22 @@ def test_all_nodes_have_a_common_round_even_if_one_of_them_has_a_torn_file(nodes
 def test_a_disk_that_cannot_be_written_is_told_in_one_sentence(tmp_path):
     (tmp_path / "checkpoints").write_text("in the way")
     with pytest.raises(RunFailed) as raised:
-        save(tmp_path / "checkpoints", small(20), keep=3)
+        save(tmp_path / "checkpoints", small(20), keep=Keeping(3))
     assert str(raised.value) == (
         f"the checkpoint of round 20 cannot be written to {tmp_path / 'checkpoints'}: "
         "Not a directory; make room, then go on with --resume"
     )
     assert raised.value.round == 20
+
+
+def test_a_shorter_checkpoint_in_the_room_of_a_longer_one_is_whole(tmp_path):
+    long, short = small(10), small(30)
+    long = replace(long, plan="p" * 100_000)
+    for checkpoint in (long, small(20), short):
+        save(tmp_path, checkpoint, keep=Keeping(2))
+    found = usable(tmp_path, 0)
+    assert {t for _, t in found} == {20, 30}
+    assert load(found[short.state.epoch, 30]).plan == short.plan
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        p.name for p in found.values()
+    )
