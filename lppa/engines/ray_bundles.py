@@ -59,6 +59,14 @@ class Bundles:
         text = f"{sum(self.sizes)} nodes with {self.cpus_each:g} CPUs each"
         return f"{text} on {len(self.sizes) * self.gpus} GPUs" if self.gpus else text
 
+    def advice(self, gpus: float) -> str:
+        """What to do where there is no room for them in a cluster with so many GPUs."""
+        if not self.gpus:
+            return "run fewer nodes, or give each less by --cpus-per-node"
+        if gpus < self.gpus:
+            return "leave --gpus-per-node out, or ask for no more than there is"
+        return "run fewer nodes, or give each less by --cpus-per-node or --gpus-per-node"
+
 
 def bundles_for(nodes: int, cpus: float, gpus: float) -> Bundles:
     """Room for so many nodes, with so much of CPUs and GPUs for each."""

@@ -127,8 +127,8 @@ def _no_room(bundles: Bundles) -> str:
     unused = " and ".join(f"{free.get(kind, 0):g}" for kind in kinds)
     return (
         f"Ray found no room for {bundles.words} within {RESERVE:g} s: the "
-        f"{len(living_hosts())} hosts of the cluster have {have}, {unused} of them free; run fewer "
-        "nodes, or give each less by --cpus-per-node"
+        f"{len(living_hosts())} hosts of the cluster have {have}, {unused} of them free; "
+        + bundles.advice(there.get("GPU", 0))
     )
 
 

@@ -29,6 +29,7 @@ STEP = (
     "--job-name=lppa-host",
 )
 NO_CLUSTER = "configuration source"  # what Slurm's programs say where there is none
+READ_MORE = 'Try "'  # begins the line after the one about an option that is none
 REPEATED = re.compile(r"(\d+)(?:\(x(\d+)\))?")
 
 
@@ -133,10 +134,16 @@ def ask(*command: str, given: str = "") -> str:
     except subprocess.TimeoutExpired:
         raise WrongUse(f"--engine slurm: {command[0]} does not answer; try again later") from None
     if ended.returncode:
-        words = ended.stderr.strip().splitlines() or ["it did not say why"]
-        advice = "; run this on a machine of a Slurm cluster" if NO_CLUSTER in words[-1] else ""
-        raise WrongUse(f"--engine slurm: {command[0]} refused: {words[-1]}{advice}")
+        why = last_words(ended.stderr)
+        advice = "; run this on a machine of a Slurm cluster" if NO_CLUSTER in why else ""
+        raise WrongUse(f"--engine slurm: {command[0]} refused: {why}{advice}")
     return ended.stdout
+
+
+def last_words(said: str) -> str:
+    """Why one of Slurm's programs refused: after that it may say where to read more."""
+    lines = [line for line in said.strip().splitlines() if not line.startswith(READ_MORE)]
+    return lines[-1] if lines else "it did not say why"
 
 
 def run(command: Sequence[str], given: str = "") -> subprocess.CompletedProcess[str]:

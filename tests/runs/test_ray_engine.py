@@ -227,6 +227,7 @@ def test_a_cluster_without_room_is_told_with_what_it_has(cluster, hosts, started
     (error,) = ended.errors
     assert "no room for 4 nodes with 1.5 CPUs each" in error
     assert "2 hosts of the cluster have 4 CPUs, 4 of them free" in error
+    assert error.endswith("give each less by --cpus-per-node")
     started.all_end()
 
 

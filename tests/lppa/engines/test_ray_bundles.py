@@ -46,3 +46,16 @@ def test_more_than_one_gpu_must_be_whole_ones():
     assert check_share("--gpus-per-node", 2.0, whole_above=1) == 2
     with pytest.raises(WrongUse, match="a part of one, or whole ones"):
         check_share("--gpus-per-node", 1.5, whole_above=1)
+
+
+@pytest.mark.parametrize(
+    ("share", "there", "words"),
+    [
+        (0, 0, "run fewer nodes, or give each less by --cpus-per-node"),
+        (0.5, 4, "run fewer nodes, or give each less by --cpus-per-node or --gpus-per-node"),
+        (0.5, 0, "leave --gpus-per-node out, or ask for no more than there is"),
+        (4, 2, "leave --gpus-per-node out, or ask for no more than there is"),
+    ],
+)
+def test_who_finds_no_room_is_told_what_would_make_some(share, there, words):
+    assert bundles_for(5, 1, share).advice(there) == words

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lppa.engines.engine import Wanted
 from lppa.engines.registry import make_engine
-from lppa.engines.slurm import choose_slots, repeated, step, was_requeued
+from lppa.engines.slurm import ask, choose_slots, repeated, step, was_requeued
 from lppa.engines.slurm_job import Ear, Request, SlurmJob, State
 from lppa.protocol.errors import WrongUse
 
@@ -47,6 +47,27 @@ def test_what_a_person_asks_of_sbatch_comes_last_and_so_wins(tmp_path):
     assert command[-4:] == ["--ntasks=6", "--cpus-per-task=2", "--ntasks=2", "--comment=two words"]
     assert "--no-kill" in command
     assert f"--error={tmp_path}/50%%/slurm.err" in command
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            "sbatch: unrecognized option '--nope'\nTry \"sbatch --help\" for more information\n",
+            "refused: sbatch: unrecognized option '--nope'",
+        ),
+        (
+            "warning\nsbatch: error: no such partition\n",
+            "refused: sbatch: error: no such partition",
+        ),
+        ('Try "sbatch --help" for more information\n', "refused: it did not say why"),
+        ("", "refused: it did not say why"),
+    ],
+)
+def test_a_program_of_slurms_that_refuses_is_told_with_its_reason(said, words):
+    with pytest.raises(WrongUse) as told:
+        ask("sh", "-c", 'printf %s "$0" >&2; exit 1', said)
+    assert str(told.value).endswith(words)
 
 
 def test_the_script_of_a_job_is_what_a_shell_reads_as_the_command(tmp_path, monkeypatch):
