@@ -140,7 +140,10 @@ class OneLine(click.Command):
 
 
 def show_errors(command: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Shows an LppaError as one line and leaves with its exit code; -v shows the traceback."""
+    """Shows an LppaError as one line and leaves with its exit code; -v shows the traceback.
+
+    What the system refuses, room on a disk or in memory, is one line too.
+    """
 
     @functools.wraps(command)
     def wrapped(*args: Given.args, **options: Given.kwargs) -> Result:
@@ -159,6 +162,12 @@ def show_errors(command: Callable[Given, Result]) -> Callable[Given, Result]:
             if click.get_current_context().meta.get("verbose"):
                 traceback.print_exc()
             click.echo(f"error: {_in_words(error)}", err=True)
+            sys.exit(1)
+        except MemoryError as error:
+            if click.get_current_context().meta.get("verbose"):
+                traceback.print_exc()
+            told = ": ".join(filter(None, ("not enough memory", str(error))))
+            click.echo(f"error: {told}; try fewer nodes, a sparser graph or less data", err=True)
             sys.exit(1)
         except KeyboardInterrupt:
             if has_parent:  # which says so

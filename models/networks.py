@@ -14,7 +14,7 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from lppa.models.layers import InputLinear
+from lppa.models.layers import HalvingPool, InputLinear
 from lppa.protocol.errors import WrongUse
 
 # Not a setting: torch has one default generator per process, so two threads that build a network
@@ -73,10 +73,10 @@ def cnn(shape: Sequence[int], classes: int) -> nn.Module:
     return nn.Sequential(
         # Pooling first gives the same numbers as after the ReLU, which then sees a quarter of them.
         nn.Conv2d(channels, 16, kernel, padding=kernel // 2),
-        nn.MaxPool2d(2),
+        HalvingPool(),
         nn.ReLU(),
         nn.Conv2d(16, 32, kernel, padding=kernel // 2),
-        nn.MaxPool2d(2),
+        HalvingPool(),
         nn.ReLU(),
         nn.Flatten(),
         nn.Linear(32 * (height // 4) * (width // 4), classes),
@@ -94,10 +94,10 @@ def cnn_6_16(shape: Sequence[int], classes: int) -> nn.Module:
     height, width = (((side - 4) // 2 - 4) // 2 if large else side // 4 for side in (height, width))
     return nn.Sequential(
         nn.Conv2d(channels, 6, kernel, padding=padding),
-        nn.MaxPool2d(2),
+        HalvingPool(),
         nn.ReLU(),
         nn.Conv2d(6, 16, kernel, padding=padding),
-        nn.MaxPool2d(2),
+        HalvingPool(),
         nn.ReLU(),
         nn.Flatten(),
         nn.Linear(16 * height * width, 120),

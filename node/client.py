@@ -23,7 +23,7 @@ from lppa.node.device import choose_device
 from lppa.node.join import await_view, introduce, join
 from lppa.node.learner import make_learner
 from lppa.node.log import LogWriter, keep_before, log_path
-from lppa.node.memory import keep_nothing
+from lppa.node.memory import keep_for_later, keep_nothing
 from lppa.node.policy import Policy, run_folder
 from lppa.node.rules import Rule, find_rule
 from lppa.node.training import Report, Task, Training, noise_due
@@ -31,7 +31,15 @@ from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR
 from lppa.protocol.errors import LppaError, RunFailed, WrongUse
 from lppa.protocol.fingerprint import plan_fingerprint
-from lppa.protocol.links import WHOLE, Neighbourhood, Stopped, Tap, ViewEnds, part_of
+from lppa.protocol.links import (
+    WHOLE,
+    Neighbourhood,
+    Stopped,
+    Tap,
+    ViewEnds,
+    check_recordable,
+    part_of,
+)
 from lppa.protocol.lock import FolderLock
 from lppa.protocol.messages import Failed, Late, Noise, Plan, Seed
 from lppa.protocol.network import NetworkLinks
@@ -246,13 +254,9 @@ def make_task(
             "given to every node: lppa-node --problem FILE.py:NAME"
         )
     learner = make_learner(settings, me, plan.nodes, plan.run_seed, device, means.problem)
-    if learner.size > WHOLE:
-        keep_nothing()
-    if means.record and learner.size > WHOLE:
-        raise WrongUse(
-            f"attackers record models of at most {WHOLE:,} parameters, and this one has "
-            f"{learner.size:,}"
-        )
+    (keep_nothing if learner.size > WHOLE else keep_for_later)()
+    if means.record:
+        check_recordable(learner.size)
 
     def at_round(t: int) -> None:
         at.round = t

@@ -7,7 +7,9 @@ import resource
 from functools import cache
 from pathlib import Path
 
-MMAP_THRESHOLD = -3  # the name of that option in the C library
+# Names of options in the C library.
+TRIM_THRESHOLD = -1
+MMAP_THRESHOLD = -3
 
 
 def proportional_bytes() -> int | None:
@@ -47,6 +49,16 @@ def keep_nothing() -> None:
     """
     # A library that has no such function decides for itself.
     getattr(_library(), "mallopt", max)(MMAP_THRESHOLD, 1 << 20)
+
+
+def keep_for_later() -> None:
+    """From now on what is freed stays here for the next batch, up to half a gigabyte.
+
+    By itself the C library hands the room of a batch's activations back and asks for it again in
+    every gradient, and the system clears each page of it anew: a tenth of a gradient on images.
+    """
+    for option, most in ((TRIM_THRESHOLD, 1 << 29), (MMAP_THRESHOLD, 1 << 25)):
+        getattr(_library(), "mallopt", max)(option, most)
 
 
 @cache

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lppa.node.robust import Scrutiny
+from lppa.node.robust import Scrutiny, sum_is_finite
 from lppa.node.stopwatch import Stopwatch
-from lppa.protocol.codec import TOGETHER, all_finite
+from lppa.protocol.codec import TOGETHER
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import Links
 from lppa.protocol.messages import Noise, Seed, State, Together, Vectors
@@ -35,6 +35,7 @@ class Neighbours:
         scrutiny: Scrutiny | None = None,
     ) -> None:
         self.links = links
+        links.is_finite = sum_is_finite
         self.me = links.around.me
         self.epoch = links.around.epoch
         self.row = row
@@ -207,7 +208,7 @@ class Neighbours:
     def _check_finite(self, message: State) -> None:
         """A receiver would drop such a message; better to say here what has happened."""
         for name, array in message.vectors.items():
-            if all_finite(array):
+            if sum_is_finite(array):
                 continue
             for sender, why in self.scrutiny.suspects.items():
                 # All that came in was finite; but after the first that was far beyond the rest,

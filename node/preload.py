@@ -12,6 +12,7 @@ import torch
 
 import lppa.node.client  # noqa: F401
 from lppa.models.networks import build
+from lppa.node.turns import take_long_turns
 from lppa.protocol.settings import Settings, make_settings
 
 
@@ -19,6 +20,7 @@ def first_use() -> None:
     """Does a little of what every node does."""
     # Before anything is computed: threads would not survive the fork either.
     torch.set_num_threads(1)
+    take_long_turns()
     make_settings(Settings().to_dict())
     module = build("cnn", (1, 8, 8), 10, torch.Generator().manual_seed(0))
     outputs = module(torch.zeros(8, 1, 8, 8))

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lppa.protocol.codec import FEW
+from lppa.protocol.codec import FEW, all_finite
 
 log = logging.getLogger("lppa.node")
 
@@ -109,6 +109,16 @@ def square_of(vector: Vector) -> float:
             return float(np.vdot(vector, vector))  # sooner than PyTorch has begun
         vector = torch.from_numpy(vector)
     return torch.dot(vector, vector).item()
+
+
+def sum_is_finite(array: np.ndarray) -> bool:
+    """What `all_finite` says, of many numbers in half the time: one pass, and nothing made."""
+    # A sum has no value where one of its numbers has none. It may be beyond its type without that.
+    if len(array) > FEW and array.dtype.kind == "f":
+        found: float = torch.from_numpy(array).sum().item()
+        if math.isfinite(found):
+            return True
+    return all_finite(array)
 
 
 def short_hash(state: Mapping[str, np.ndarray], before: str = "") -> str:

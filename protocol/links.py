@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 from lppa.protocol.codec import BadMessage, Envelope, all_finite
-from lppa.protocol.errors import LppaError, RunFailed
+from lppa.protocol.errors import LppaError, RunFailed, WrongUse
 from lppa.protocol.mailbox import Mailbox, random_delay
 from lppa.protocol.messages import Message, Noise, Seed, State
 from lppa.protocol.names import describe
@@ -108,6 +108,8 @@ class Links(ABC):
         self.dropped: Counter[str] = Counter()
         self.mailbox = Mailbox(random_delay(around.latency))
         self.tap: Tap | None = None
+        # A node has a quicker one.
+        self.is_finite: Callable[[np.ndarray], bool] = all_finite
         # Hears the round, the peer and the seconds now and then while it is waited for.
         self.on_wait: Callable[[int, int, float], None] | None = None
 
@@ -176,7 +178,7 @@ class Links(ABC):
         try:
             self._check_round(state)
             for name, array in state.vectors.items():
-                check_finite(name, array)
+                self._check_finite(name, array)
         except BadMessage as reason:
             self.drop(str(reason), sender)
             return False
@@ -240,7 +242,12 @@ class Links(ABC):
                     f"{name} is {array.dtype.name}{list(array.shape)}, "
                     f"not {dtype.name}[{expected[name]}]"
                 )
-            check_finite(name, array)
+            self._check_finite(name, array)
+
+    def _check_finite(self, name: str, array: np.ndarray) -> None:
+        """All values of an array that came are numbers."""
+        if not self.is_finite(array):
+            raise BadMessage(f"{name} has values that are not finite")
 
     def _is_led(self) -> bool:
         """Whether a coordinator is there to say what becomes of a peer that is lost."""
@@ -300,12 +307,6 @@ def check_speaker(envelope: Envelope, speaker: int | None) -> None:
         raise BadMessage(f"its key is that of {describe(speaker)}")
 
 
-def check_finite(name: str, array: np.ndarray) -> None:
-    """All values of an array that came are numbers."""
-    if not all_finite(array):
-        raise BadMessage(f"{name} has values that are not finite")
-
-
 def largest_message(around: Neighbourhood) -> int:
     """Bytes of arrays in the largest message that an honest neighbour sends."""
     item = np.dtype(around.dtype).itemsize
@@ -316,6 +317,14 @@ def largest_message(around: Neighbourhood) -> int:
 def late_every(nodes: int) -> float:
     """Seconds of waiting between two words about it: a coordinator of many hears many."""
     return max(1.0, nodes / 64)
+
+
+def check_recordable(size: int) -> None:
+    """Refuses to record models that travel in parts: attacks know whole messages."""
+    if size > WHOLE:
+        raise WrongUse(
+            f"attackers record models of at most {WHOLE:,} parameters, and this one has {size:,}"
+        )
 
 
 def part_of(size: int) -> int:

@@ -26,6 +26,8 @@ set_up() {
     echo "installing lppa and what it needs into .venv (a few minutes, a few GB, only once)" >&2
     "$venv/bin/python" -m pip install --quiet --constraint "$root/constraints.txt" \
         --editable "$root$extras" >&2 || fail "the installation did not succeed; see above"
+    # Where Python is told to write no bytecode, every start would compile all modules anew.
+    "$venv/bin/python" -m compileall -q "$root"/{lppa,coordinator,models,node,protocol} || true
     echo "$wanted" | tee "$venv/installed" >"$venv/installed$extras"
 }
 

@@ -14,10 +14,13 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+import torch
 
+from lppa.node.memory import keep_for_later, keep_nothing
+from lppa.node.robust import sum_is_finite
 from lppa.protocol.book import AddressBook
 from lppa.protocol.codec import COORDINATOR, encode
-from lppa.protocol.links import Neighbourhood, part_of
+from lppa.protocol.links import WHOLE, Neighbourhood, part_of
 from lppa.protocol.messages import State
 from lppa.protocol.network import NetworkLinks
 from lppa.protocol.outgoing import Reports
@@ -163,6 +166,9 @@ def _open(
     book: AddressBook, me: int, secret: str | None, size: int, messages: int
 ) -> tuple[zmq.Context[zmq.Socket[bytes]], Wire, NetworkLinks]:
     """Bare ZeroMQ and our links, side by side, with the one edge from node 0 to node 1."""
+    # As a node does, for both.
+    torch.set_num_threads(1)
+    (keep_nothing if size > WHOLE else keep_for_later)()
     inputs, outputs = ((), (1,)) if me == 0 else ((0,), ())
     wire = Wire(book, me, secret)
     sizes = {"theta": size, "gamma": size}
@@ -179,5 +185,6 @@ def _open(
     )
     reports = Reports(wire.outbox(COORDINATOR, TIMEOUT), book.run, me)
     links = NetworkLinks(around, wire, wire.inbox(), reports)
+    links.is_finite = sum_is_finite
     links.handshake("bench")
     return zmq.Context(), wire, links

@@ -26,6 +26,7 @@ from lppa.coordinator.watch import find_culprit
 from lppa.node.client import around, own_folder, reported_failures
 from lppa.node.device import choose_device
 from lppa.node.learner import Learner, make_learner
+from lppa.node.memory import keep_for_later
 from lppa.node.rules import find_rule
 from lppa.node.training import Task, Training
 from lppa.protocol.codec import Envelope
@@ -70,6 +71,7 @@ def run_inside(blueprint: Blueprint, folder: Path, listener: Listener) -> Summar
     settings = replace(blueprint.settings, checkpoint_every=0)
     blueprint = replace(blueprint, settings=settings)
     torch.set_num_threads(1)
+    keep_for_later()
     # One after the other, here: not all that opens files of arrays can be done by several threads.
     learners = [
         make_learner(settings, me, blueprint.nodes, blueprint.run_seed, device_of(blueprint, me))

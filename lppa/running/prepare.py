@@ -5,14 +5,17 @@ them. Pure.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from lppa.coordinator.plan import Blueprint, draw_blueprint
 from lppa.coordinator.sinkhorn import spectral_gap
+from lppa.protocol.links import check_recordable
 from lppa.protocol.settings import RULES, Settings
 from lppa.running.facts import Facts
+from lppa.running.known_networks import NETWORKS
 from lppa.running.noise_scale import choose_beta
 
 CLOSE = 0.05  # of the models' distance that may be left at the end
@@ -37,6 +40,14 @@ def choose_noise(blueprint: Blueprint, facts: Facts | None = None) -> Blueprint:
         beta = choose_beta(settings, blueprint.topology, blueprint.W, rows, network)
         settings = replace(settings, beta=beta)
     return replace(blueprint, settings=settings, network=network, rows=rows)
+
+
+def check_recorded(blueprint: Blueprint, attackers: Sequence[int]) -> None:
+    """Refuses, before a run starts, attackers that could not record it, where that is known."""
+    settings = blueprint.settings
+    network = blueprint.network or NETWORKS.get((settings.dataset, settings.model))
+    if attackers and network is not None:
+        check_recordable(network.parameters)
 
 
 def finishing_rounds(settings: Settings, W: np.ndarray) -> int:

@@ -36,7 +36,7 @@ from lppa.running.launcher import GRACE, Launcher
 from lppa.running.limits import check_machine, check_open_files, enough_time
 from lppa.running.listener import Listener
 from lppa.running.past import Past, forget_checkpoints, kept_collection
-from lppa.running.prepare import choose_noise
+from lppa.running.prepare import check_recorded, choose_noise
 from lppa.running.private import private_folder
 from lppa.running.records import Records
 from lppa.running.scout import Scout
@@ -273,6 +273,7 @@ def run_local(
         facts, packed = survey(blueprint, scout or Scout(), private / "code")
         if facts is not None:
             blueprint = choose_noise(blueprint, facts)
+        check_recorded(blueprint, attackers)
         book, keys = local_book(blueprint.nodes, private, secure)
         timeout = blueprint.settings.timeout
         given = Given(folder.resolve(), timeout, tuple(attackers), packed, chaos, past is not None)
@@ -357,6 +358,7 @@ def run_placed(
         code = None if packed is None else packed.read_bytes()
     if facts is not None:
         blueprint = choose_noise(blueprint, facts)
+    check_recorded(blueprint, attackers)
     where = endpoint(engine.address)
     book, keys = placed_book(secrets.token_hex(8), blueprint.nodes, where)
     order = Order(

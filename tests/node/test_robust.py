@@ -8,7 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lppa.node.robust import BOUND, Scrutiny, length, short_hash
+from lppa.node.robust import BOUND, Scrutiny, length, short_hash, sum_is_finite
+from lppa.protocol.codec import FEW
 
 
 def seen(lengths, clip=False, due=True):
@@ -63,3 +64,19 @@ def test_a_vector_is_as_long_on_the_wire_as_in_the_client(size):
     for huge in (1.0, 1e30):
         assert length(vector.numpy() * np.float32(huge)) == pytest.approx(length(vector * huge))
     assert length(np.full(size, np.nan, np.float32)) == np.inf
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [10, FEW, FEW + 1, 3 * FEW])
+def test_a_sum_tells_as_much_as_a_look_at_every_number(dtype, size):
+    greatest = np.full(size, np.finfo(dtype).max, dtype=dtype)
+    assert sum_is_finite(greatest)
+    assert sum_is_finite(np.ones(size, np.uint8))
+    for place in (0, size // 2, size - 1):
+        for bad in (np.nan, np.inf, -np.inf):
+            for values in (np.zeros(size, dtype), greatest.copy()):
+                values[place] = bad
+                assert not sum_is_finite(values)
+    ends = np.zeros(size, dtype)
+    ends[0], ends[-1] = np.inf, -np.inf
+    assert not sum_is_finite(ends)

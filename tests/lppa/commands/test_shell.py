@@ -190,6 +190,21 @@ def test_a_full_disk_is_told_in_words_with_what_to_do(options, told):
     assert result.stderr == f"error: there: No space left on device; make room, {told}\n"
 
 
+@pytest.mark.parametrize(
+    "said, told", [((), ""), (("Unable to allocate 59 GiB",), ": Unable to allocate 59 GiB")]
+)
+def test_too_little_memory_is_one_line_and_no_traceback(said, told):
+    @verbosity
+    @show_errors
+    def grows(**given):
+        raise MemoryError(*said)
+
+    result = CliRunner().invoke(click.command()(grows), [])
+    assert result.exit_code == 1
+    advice = "try fewer nodes, a sparser graph or less data"
+    assert result.stderr == f"error: not enough memory{told}; {advice}\n"
+
+
 def test_a_folder_whose_name_is_too_long_is_wrong_use():
     with pytest.raises(WrongUse, match=r"cannot make the run's directory .*: File name too long"):
         check_free(Path("x" * 300))
