@@ -43,6 +43,10 @@ class Trial:
     kills: int
     attacker: bool
 
+    def told(self, option: str) -> int:
+        """The number that an option gives it."""
+        return int(self.options[self.options.index(option) + 1])
+
 
 RULES = ("lppa", "dsgt", "dp", "dsgd")
 
@@ -96,6 +100,11 @@ class Story:
     def note(self, text: str) -> None:
         self.said.append(text)
 
+    def one_node(self, text: str) -> None:
+        """One more node was killed."""
+        self.kills, self.processes = self.kills + 1, self.processes + 1
+        self.note(text)
+
 
 def reference(lab: Lab, trial: Trial) -> tuple[dict[str, Any], float]:
     """The run left alone: what it ends with, and how long it took."""
@@ -138,6 +147,11 @@ def break_off(lab: Lab, command: Command, chance: random.Random, span: float, st
     return True
 
 
+def some_round(trial: Trial, chance: random.Random, first: int = 1) -> str:
+    """A kill of one node in a round, as `--chaos` is told of it."""
+    return f"kill:{chance.randrange(trial.nodes)}@{chance.randrange(first, trial.told('--rounds'))}"
+
+
 def damage(run: Path, chance: random.Random, story: Story) -> None:
     """Tears or changes the newest checkpoint of one node."""
     folders = [path for path in sorted(run.glob("nodes/*/checkpoints")) if any(path.iterdir())]
@@ -158,15 +172,13 @@ def survive(lab: Lab, trial: Trial, out: Path, span: float, story: Story) -> str
     """Runs, breaks off, goes on until the end; empty, or what went wrong."""
     chance = random.Random(f"moments {trial.number}")
     chaos = []
-    last = int(trial.options[trial.options.index("--rounds") + 1])
     if chance.random() < 0.3:
-        chaos = ["--chaos", f"kill:{chance.randrange(trial.nodes)}@{chance.randrange(1, last)}"]
+        chaos = ["--chaos", some_round(trial, chance)]
     started = ["run", "-n", trial.nodes, "--out", out, "-q", *trial.options]
     command = lab.start(*started, *chaos)
     if chaos:
         code, _ = command.end()
-        story.kills, story.processes = story.kills + 1, story.processes + 1
-        story.note(chaos[1])
+        story.one_node(chaos[1])
         broken = code != 0
     else:
         broken = break_off(lab, command, chance, span, story)
@@ -218,14 +230,21 @@ def unseeded_trial(lab: Lab, trial: Trial, story: Story) -> list[str]:
     chance = random.Random(f"copies {trial.number}")
     out, copy = fresh(lab.work / "run"), fresh(lab.work / "copy")
     span = 4.0
+    # Without a checkpoint, two runs begin with two seeds.
+    first = trial.told("--checkpoint-every") + 1
+    by_round = first < trial.told("--rounds")
     for tried in range(30):
-        command = lab.start("run", "-n", trial.nodes, "--out", fresh(out), "-q", *trial.options)
+        # On a fast machine a small run is over before its moment comes: then a round decides.
+        chaos = ["--chaos", some_round(trial, chance, first)] if by_round and tried >= 5 else []
+        given = [*trial.options, *chaos]
+        command = lab.start("run", "-n", trial.nodes, "--out", fresh(out), "-q", *given)
         wait_for_checkpoints(out, trial.nodes, command)
-        # A run may be over sooner than anybody thought: the next one is given less time.
-        broken = break_off(lab, command, chance, span / 4 * 0.7**tried, story)
+        broken = bool(chaos) or break_off(lab, command, chance, span / 4, story)
         code, said = command.end()
         if not broken and code != 0:
             return [f"ended with {code}: {said.strip()[-400:]}"]
+        if chaos:
+            story.one_node(chaos[1])
         if broken and not (out / "summary.json").exists():
             break
         if broken and read_summary(out)["status"] not in ENDED:
