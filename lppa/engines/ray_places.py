@@ -125,10 +125,11 @@ def _no_room(bundles: Bundles) -> str:
     kinds = ("CPU", "GPU") if bundles.gpus else ("CPU",)
     have = " and ".join(f"{there.get(kind, 0):g} {kind}s" for kind in kinds)
     unused = " and ".join(f"{free.get(kind, 0):g}" for kind in kinds)
+    living = len(living_hosts())
+    hosts = "one host of the cluster has" if living == 1 else f"{living} hosts of the cluster have"
     return (
-        f"Ray found no room for {bundles.words} within {RESERVE:g} s: the "
-        f"{len(living_hosts())} hosts of the cluster have {have}, {unused} of them free; "
-        + bundles.advice(there.get("GPU", 0))
+        f"Ray found no room for {bundles.words} within {RESERVE:g} s: the {hosts} {have}, "
+        f"{unused} of them free; " + bundles.advice(there.get("GPU", 0))
     )
 
 

@@ -112,7 +112,8 @@ def seen_from(host: str) -> str:
 def read_hosts(path: Path) -> list[SshHost]:
     """The hosts of a list, one on each line; what follows a # is for people."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Some editors put a mark at the beginning of a file that is no part of the first name.
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
         raise WrongUse(
             f"--hosts {path} cannot be read: {error.strerror}; it is a file with a host on each "

@@ -32,6 +32,11 @@ def test_a_list_says_where_hosts_are_and_what_runs_there(listed):
     ]
 
 
+def test_a_mark_of_an_editor_is_no_part_of_a_name(tmp_path):
+    (tmp_path / "hosts").write_text("alpha\nbeta\n", encoding="utf-8-sig")
+    assert read_hosts(tmp_path / "hosts") == [SshHost("alpha"), SshHost("beta")]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
