@@ -14,15 +14,18 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
-from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from lppa.node.expansion import grid_step
 
 CHUNK = 1 << 16  # words at a time, at most: few calls for each, and all in the processor's cache
+MANY = 1 << 15  # words that are worth the making of a second cipher
 BLOCK = 4  # words of the stream that one count of it makes
 WORDS = 2.0**31  # magnitudes that a signed word can have
 # A float32's sign, its exponent and the first 10 bits of its fraction number the pieces. Of the
@@ -90,20 +93,68 @@ def pair_key(lower: bytes, higher: bytes) -> bytes:
     return hashlib.sha256(b"lppa pair" + lower + higher).digest()
 
 
-def keystream(key: bytes, t: int, epoch: int = 0, first: int = 0) -> CipherContext:
-    """The stream of a key for a round, from its word `first` on; what it makes of zeros is random
-    to all others.
+class Stream(Protocol):
+    """Makes of zeros what is random to all others, on and on."""
+
+    def update(self, data: bytes) -> bytes: ...
+
+    def update_into(self, data: bytes, buf: bytearray) -> int: ...
+
+
+def keystream(key: bytes, t: int, epoch: int = 0, first: int = 0, count: int = 0) -> Stream:
+    """The stream of a key for a round, from its word `first` on; `count` words are wanted.
 
     AES-256 in counter mode: the standard's bits on every machine, twice as fast as ChaCha20 where
     the processor has AES, slower where not. The counter begins at (round, epoch, 0), and has 2^64
     blocks to the next: no pad is used twice.
     """
+    if first == 0 and count >= MANY and authenticates_quicker():
+        return FromTheStart(key, t, epoch)
     block, word = divmod(first, BLOCK)
     counter = struct.pack(">IIQ", t, epoch, block)
     stream = Cipher(algorithms.AES256(key), modes.CTR(counter)).encryptor()
     if word:
         stream.update(bytes(4 * word))
     return stream
+
+
+class FromTheStart:
+    """The same bits by GCM, for which OpenSSL has code that fills wide registers, and not for CTR.
+
+    GCM counts in the last four of the counter's bytes, and its text begins at 2: the two blocks
+    before that are made here.
+    """
+
+    def __init__(self, key: bytes, t: int, epoch: int) -> None:
+        nonce = struct.pack(">III", t, epoch, 0)
+        cipher = algorithms.AES256(key)
+        self.rest = Cipher(cipher, modes.GCM(nonce)).encryptor()
+        self.begun = Cipher(cipher, modes.CTR(nonce + bytes(4))).encryptor().update(bytes(32))
+
+    def update(self, data: bytes) -> bytes:
+        """As many of the next bytes as there are zeros."""
+        taken, self.begun = self.begun[: len(data)], self.begun[len(data) :]
+        return taken + self.rest.update(data[len(taken) :])
+
+    def update_into(self, data: bytes, buf: bytearray) -> int:
+        """The same into memory that is there, with 15 bytes more; how many bytes they are."""
+        taken, self.begun = self.begun[: len(data)], self.begun[len(data) :]
+        if not taken:
+            return self.rest.update_into(data, buf)
+        done = len(taken)
+        buf[:done] = taken
+        return done + self.rest.update_into(memoryview(data)[done:], memoryview(buf)[done:])
+
+
+@cache
+def authenticates_quicker() -> bool:
+    """Whether this processor has what OpenSSL's wide GCM needs; then it takes 0.4 of CTR's time."""
+    try:
+        told = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return False
+    flags = next((line for line in told.splitlines() if line.startswith("flags")), "").split()
+    return {"avx512f", "vaes", "vpclmulqdq"} <= set(flags)
 
 
 # --- from words to draws ------------------------------------------------------------------------
@@ -134,7 +185,8 @@ class PairExpander:
         where = range(self.size) if where is None else where
         # One that is added first, if there is one: then nothing has to change its sign.
         signed = sorted(terms, key=lambda term: term[0], reverse=True)
-        streams = [(sign, keystream(key, t, epoch, where.start)) for sign, key in signed]
+        wanted = where.start, len(where)
+        streams = [(sign, keystream(key, t, epoch, *wanted)) for sign, key in signed]
         # No draw reaches 2^22 steps, so that this many of them cannot run over.
         kind = np.int32 if len(streams) < 512 else np.int64
         if self.table is None or not streams:
@@ -170,9 +222,7 @@ class _Work:
         self.draws = np.empty(count, np.int32)
         self.found = torch.from_numpy(self.draws)
 
-    def draw(
-        self, stream: CipherContext, table: torch.Tensor, to: np.ndarray | None = None
-    ) -> np.ndarray:
+    def draw(self, stream: Stream, table: torch.Tensor, to: np.ndarray | None = None) -> np.ndarray:
         """The next draws of a stream, `to` somewhere or to where the next call overwrites them."""
         stream.update_into(self.zeros, self.words)
         # As a float the word has its sign and its place on a logarithmic scale in its bits.

@@ -72,7 +72,7 @@ def seeded() -> dict[str, Any]:
 def seeded_mlp(ring: bool) -> dict[str, Any]:
     """The same for a small network on small batches, where noise weighs more."""
     scene = ("mlp", 32, ring)
-    return {"goal": "at most 1.25", **compare_rounds("seeded", "dsgt", scene, 5, 20, 9)}
+    return {"goal": "at most 1.25", **compare_rounds("seeded", "dsgt", scene, 5, 80, 5)}
 
 
 def compare_rounds(

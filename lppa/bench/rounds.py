@@ -12,7 +12,6 @@ from statistics import median
 from typing import Any
 
 import torch
-from cryptography.hazmat.primitives.ciphers import CipherContext
 from torch import Tensor
 
 from lppa.bench.learner import random_learner
@@ -20,6 +19,7 @@ from lppa.node import expansion, pairs
 from lppa.node.algorithm import LocalSteps, aggregate
 from lppa.node.expansion import Expander
 from lppa.node.learner import DataLearner
+from lppa.node.memory import keep_for_later
 from lppa.node.neighbours import Neighbours
 from lppa.node.noise import Injection, NoiseSource, make_noise
 from lppa.node.pairs import PairExpander
@@ -110,6 +110,7 @@ def round_partner(
 ) -> list[dict[str, tuple[float, float, float]]]:
     """One client: when each turn of each variant began and ended, and its CPU time."""
     torch.set_num_threads(1)
+    keep_for_later()
     nodes = len(book.nodes)
     others = scene.around(me, nodes)
     learner = random_learner(me, scene.model, scene.batch)
@@ -178,7 +179,7 @@ def expansion_speed(repeats: int = 7) -> dict[str, float]:
     expander, key = PairExpander("laplace", BETA, DRAWS), bytes(32)
     work: dict[str, Callable[[int], object]] = {
         "draws": lambda t: expander.total([(1, key)], t),
-        "raw": lambda t: _read_words(pairs.keystream(key, t)),
+        "raw": lambda t: _read_words(pairs.keystream(key, t, count=DRAWS)),
         "chacha20": lambda t: _read_words(expansion.keystream(key, t)),
     }
     spent: dict[str, list[tuple[float, float]]] = {name: [] for name in work}
@@ -199,7 +200,7 @@ def expansion_speed(repeats: int = 7) -> dict[str, float]:
     }
 
 
-def _read_words(stream: CipherContext) -> None:
+def _read_words(stream: pairs.Stream) -> None:
     zeros = bytes(4 * WORDS)
     words = bytearray(len(zeros) + 63)
     for _ in range(0, DRAWS, WORDS):

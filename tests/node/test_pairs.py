@@ -16,7 +16,15 @@ from scipy import stats
 from lppa.models.leakage import _laplacian_factor
 from lppa.node.expansion import Expander, derive_seed
 from lppa.node.noise import NoiseSource, SeededDifference
-from lppa.node.pairs import CHUNK, QUANTILES, PairExpander, keystream, pair_key, pieces
+from lppa.node.pairs import (
+    CHUNK,
+    QUANTILES,
+    FromTheStart,
+    PairExpander,
+    keystream,
+    pair_key,
+    pieces,
+)
 
 KEY = bytes(32)
 MANY = 400_000
@@ -188,6 +196,31 @@ def test_the_counter_of_a_round_does_not_run_into_the_next():
     first = (5).to_bytes(4, "big") + (9).to_bytes(4, "big") + bytes(8)
     plain = Cipher(algorithms.AES(KEY), modes.ECB()).encryptor()
     assert keystream(KEY, 5, 9).update(bytes(16)) == plain.update(first)
+
+
+@pytest.mark.parametrize("sizes", [[40], [5, 3, 40, 1], [32, 1], [1] * 50, [0, 4], [70_000, 9]])
+def test_both_ways_to_make_a_stream_give_the_same_bits(sizes):
+    """GCM is the counter mode from the third block on: whichever is quicker is taken."""
+    plain = keystream(KEY, 7, 3).update(bytes(sum(sizes)))
+    quick, filled = FromTheStart(KEY, 7, 3), FromTheStart(KEY, 7, 3)
+    assert b"".join(quick.update(bytes(size)) for size in sizes) == plain
+    found = b""
+    for size in sizes:
+        memory = bytearray(size + 15)
+        assert filled.update_into(bytes(size), memory) == size
+        found += memory[:size]
+    assert found == plain
+
+
+@pytest.mark.parametrize("where", [None, range(8, MANY - 1), range(0, 100)])
+def test_noise_does_not_depend_on_which_of_them_is_quicker(where, monkeypatch):
+    """Of a whole vector, of a part that begins within the stream, and of few words."""
+    found = []
+    for quicker in (True, False):
+        monkeypatch.setattr("lppa.node.pairs.authenticates_quicker", lambda q=quicker: q)
+        terms = [(1, KEY), (-1, derive_seed(1, ("other",)))]
+        found.append(PairExpander("laplace", 0.025, MANY).total(terms, 4, 2, where))
+    assert np.array_equal(*found)
 
 
 def test_a_key_depends_on_both_seeds_and_on_whose_they_are():
