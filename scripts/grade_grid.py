@@ -1,6 +1,6 @@
 """Grades against attacks: many small runs, what the audit says of a pair, what our attacks get.
 
-Usage: python scripts/grade_grid.py OUT [--table docs/grade-grid.md]
+Usage: python scripts/grade_grid.py OUT [--write docs/grade-grid.md]
 Every run is real: processes, sockets, a recording attacker. Resumable: OUT/grid.jsonl keeps what is
 done.
 """
