@@ -21,6 +21,7 @@ from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.views import first_view
 from lppa.node.client import around
 from lppa.node.learner import DataLearner
+from lppa.node.memory import keep_for_later
 from lppa.node.rules import find_rule
 from lppa.node.training import Task, Training
 from lppa.protocol.book import AddressBook
@@ -67,6 +68,7 @@ def small_partner(
 ) -> list[Turn]:
     """One client: how long each turn of each way took; the first warms up."""
     torch.set_num_threads(1)
+    keep_for_later()
     settings, view = blueprint.settings, first_view(blueprint)
     learner = random_learner(me, settings.model, settings.batch, settings.dataset, ROWS)
     wire, bare = Wire(book, me, secret), Bare(folder, me, view.places[me])
