@@ -12,7 +12,7 @@ from lppa.shell import leave_interrupted, usage_in_one_line, version_option
 
 # name -> (module:attribute, one line for the list of commands)
 COMMANDS = {
-    "run": ("lppa.commands.run:run", "Run an experiment on this machine."),
+    "run": ("lppa.commands.run:run", "Run an experiment, on this machine or on others."),
     "peers": ("lppa.commands.peers:peers", "Write peers.json and the key files."),
     "attack": ("lppa.commands.attack:attack", "Attack what attacker nodes recorded."),
     "runs": ("lppa.commands.runs:runs", "List or remove runs."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +39,26 @@ def draw(figure: Figure, folder: Path, stem: str) -> list[Path]:
     drawn = []
     for kind, options in (("png", {"dpi": 160}), ("svg", {"metadata": {"Date": None}})):
         content = io.BytesIO()
-        # The same results give the same file: names inside an SVG are random without the salt.
         with rc_context({"svg.hashsalt": stem}):
             drawing.savefig(content, format=kind, bbox_inches="tight", facecolor="white", **options)
         drawn.append(folder / f"{stem}.{kind}")
-        write_atomically(drawn[-1], content.getvalue())
+        whole = content.getvalue()
+        write_atomically(drawn[-1], plainly_named(whole) if kind == "svg" else whole)
     return drawn
+
+
+def plainly_named(svg: bytes) -> bytes:
+    """With names of clip paths and marks that are numbers in their order.
+
+    Matplotlib makes them of places to the last bit, which differs between processors: the same
+    results are to give the same file.
+    """
+    names: dict[bytes, bytes] = {}
+
+    def number(found: re.Match[bytes]) -> bytes:
+        return names.setdefault(found[0], b"%c%d" % (found[0][0], len(names)))
+
+    return re.sub(rb'(?<=[#"])[a-z][0-9a-f]{10}(?=[")])', number, svg)
 
 
 def _new(width: float, height: float) -> Any:

@@ -15,7 +15,7 @@ from lppa.cli import main
 from lppa.reproduce.accuracy import accuracy_table, readings_table
 from lppa.reproduce.cells import Store
 from lppa.reproduce.costs import cost, in_time
-from lppa.reproduce.drawing import draw
+from lppa.reproduce.drawing import draw, plainly_named
 from lppa.reproduce.experiments import (
     ATTACKERS,
     DP,
@@ -304,3 +304,13 @@ def test_showing_writes_what_has_begun_and_nothing_else(tmp_path):
     written = (tmp_path / f"{stem}.md").read_text()
     assert "| mnist (sample) | iid | ours | – | – | – | 90.00 |" in written
     assert "Not complete: 29 cells are missing." in written
+
+
+def test_names_in_a_drawing_do_not_depend_on_the_last_bit_of_a_place():
+    one, other = (
+        f'<g clip-path="url(#{first})"><use href="#{mark}"/></g><g clip-path="url(#{first})"/>'
+        f'<image href="data:image/png;base64,a/{first}/="/><clipPath id="{first}"/>'.encode()
+        for first, mark in (("p92e1f2b670", "m0123456789"), ("p306e3eef03", "mabcdef0123"))
+    )
+    assert plainly_named(one).replace(b"p92e1f2b670", b"p306e3eef03") == plainly_named(other)
+    assert plainly_named(one).count(b"p0") == 3
