@@ -57,6 +57,9 @@ class Learner(Protocol):
         the batch of the last step, and `metrics` whatever else a problem is judged by.
         """
 
+    def example_rms(self, theta: Tensor, step: int) -> float | None:
+        """That size by itself; None where there are no examples."""
+
     def weights(self, theta: Tensor, steps: int) -> dict[str, Tensor]:
         """θ as a state dict, after so many steps."""
 
@@ -244,6 +247,10 @@ class QuadraticLearner:
         """How far the mean objective is above its least value."""
         nothing = dict.fromkeys(("accuracy", "chance", "dead", "example_rms"))
         return {**nothing, "loss": float(self.problem.gap(theta)), "metrics": {}}
+
+    def example_rms(self, theta: Tensor, step: int) -> float | None:
+        """There are no examples."""
+        return None
 
     def weights(self, theta: Tensor, steps: int) -> dict[str, Tensor]:
         """θ under its own name."""

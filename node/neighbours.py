@@ -15,7 +15,7 @@ from torch import Tensor
 from lppa.node.robust import Scrutiny, sum_is_finite
 from lppa.node.stopwatch import Stopwatch
 from lppa.protocol.codec import TOGETHER
-from lppa.protocol.errors import RunFailed
+from lppa.protocol.errors import BLEW_UP, RunFailed
 from lppa.protocol.links import Links
 from lppa.protocol.messages import Noise, Seed, State, Together, Vectors
 
@@ -214,13 +214,13 @@ class Neighbours:
                 # All that came in was finite; but after the first that was far beyond the rest,
                 # nothing that is made of it tells whose it is.
                 raise RunFailed(
-                    f"{name} of node {self.me} is no longer finite, because of what node {sender} "
+                    f"{name} of node {self.me} is {BLEW_UP}, because of what node {sender} "
                     f"sent: {why}",
                     node=sender,
                     round=message.round,
                 )
             raise RunFailed(
-                f"training diverged: {name} of node {self.me} is no longer finite; "
+                f"training diverged: {name} of node {self.me} is {BLEW_UP}; "
                 "try a smaller --lr or --beta",
                 round=message.round,
             )

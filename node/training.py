@@ -156,6 +156,7 @@ class Training:
                     record.metrics({"node": me, "round": now.t, **metrics.values})
                     task.report(metrics)
                 else:
+                    watch.notice(now)
                     self._progress(now.t)
                 self.noise_norm = inject.norm
                 self._keep(now, links, record, view)

@@ -7,6 +7,10 @@ here: those keep Python's own exceptions.
 from __future__ import annotations
 
 
+# Words of the error of a run whose numbers grew beyond their type.
+BLEW_UP = "no longer finite"
+
+
 class LppaError(Exception):
     """Something a person can act on; the message says what is wrong, where, and what to do."""
 

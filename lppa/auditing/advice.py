@@ -15,12 +15,19 @@ from lppa.auditing.exposure import Exposure, unseen_noise
 from lppa.models.rules import Facts, cancelling_rules, rule_like
 from lppa.models.schedule import Schedule, with_noise_in_every_round
 from lppa.protocol.names import name_all
-from lppa.running.noise_scale import PLAIN, choose_beta, enough_noise
+from lppa.running.noise_scale import (
+    PLAIN,
+    choose_beta,
+    enough_noise,
+    largest_beta,
+    no_more_than,
+)
 
 
 def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
     """What to change so that from none of these attackers anything is less than hidden."""
-    settings, rule, steps = case.settings, case.rule, []
+    settings, rule, too_much = case.settings, case.rule, ""
+    steps: list[str] = []
     if rule.noiseless:
         steps.append(f"--rule {_with_noise(rule)}")
     if settings.noise_every != 1:
@@ -41,19 +48,30 @@ def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
             edge = enough_noise(case.hide.size, min(filter(None, unknown), default=one_draw))
         beta = _beta_after(case) if steps else settings.scale
         if (others or rule.own_noise) and beta < edge and settings.beta_own < one:
-            steps.append(f"--beta {edge:g}")
+            most = _most(case)
+            if edge > most:
+                too_much = f"--beta {edge:g} would hide it, and models bear {most:.2g} here"
+            else:
+                steps.append(f"--beta {edge:g}")
     else:
         # There is no size to go by: any noise is more than none.
         if surrounded and not rule.own_noise and settings.beta_own == 0:
             steps.append(f"--beta-own {settings.scale or PLAIN:g}")
         if (others or rule.own_noise) and settings.scale == settings.beta_own == 0:
             steps.append(f"--beta {PLAIN:g}")
-    told = f"use {' '.join(steps)}" if steps else ""
+    ways = [" ".join(steps)] if steps else []
+    if too_much:
+        # More steps of the same length share an example out to more, and carry noise as much
+        # further.
+        ways.append("a denser --topology, a larger --batch or a smaller --lr")
+    told = f"use {' and '.join(ways)}" if ways else ""
     if any(step.startswith("--beta-own") for step in steps):
         told += (
             f" (noise on edges hides nothing of {name_some(surrounded)} from an attacker that is "
             "all its neighbours)"
         )
+    elif too_much:
+        told += f" ({too_much})"
     elif case.hide is not None and any(step.startswith("--beta ") for step in steps):
         # In θ more steps make the step longer by as much as they share it out to more.
         told += (
@@ -62,6 +80,13 @@ def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
             else " (or more examples in a gradient: a larger --batch, more --local-steps)"
         )
     return told
+
+
+def _most(case: Case) -> float:
+    """The β that models bear with noise in every round, rounded down."""
+    rule = _with_noise(case.rule) if case.rule.noiseless else case.settings.rule
+    changed = replace(case.settings, rule=rule, noise_every=1)
+    return no_more_than(largest_beta(changed, case.topology, case.W, case.network))
 
 
 def _beta_after(case: Case) -> float:

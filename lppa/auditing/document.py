@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lppa.auditing.assemble import Case, Hidden, case_of
@@ -124,6 +125,23 @@ def audit(
         dropout=worst_dropout(case, schedule),
         epsilon=guarantee(case.settings),
         law=law(case),
+    )
+
+
+def blown_up(found: AuditDocument) -> AuditDocument:
+    """The audit of a run whose gradients grew beyond all numbers."""
+    first = (
+        "Open: gradients grew until they were no numbers any more, and what they have of an "
+        "example with them: no noise hides that"
+    )
+    rest = [line for line in found.verdict if not line.startswith(tuple(map(str.title, GRADES)))]
+    return replace(
+        found,
+        pairs=[replace(pair, ratio=0.0, grade="open") for pair in found.pairs],
+        grade="open",
+        verdict=[f"{first}.", *rest],
+        advice="use a smaller --lr",
+        views=[replace(view, ratio=0.0, grade="open") for view in found.views],
     )
 
 

@@ -32,7 +32,7 @@ from lppa.options import (
     victim_option,
 )
 from lppa.protocol.checks import check_ids
-from lppa.protocol.errors import WrongUse
+from lppa.protocol.errors import BLEW_UP, WrongUse
 from lppa.protocol.settings import Settings
 from lppa.running.chaos import parse_chaos
 from lppa.running.display import choose_display, print_results
@@ -156,7 +156,8 @@ def finish(summary: Summary, folder: Path, as_json: bool, **more: Any) -> None:
         print_results(summary, str(folder))
     if summary.ended:
         return
-    if not is_quiet() and any(folder.glob("nodes/*/checkpoints/*")):
+    hopeless = BLEW_UP in (summary.error or "")  # it would end in the same way again
+    if not is_quiet() and not hopeless and any(folder.glob("nodes/*/checkpoints/*")):
         click.echo(f"there are checkpoints: go on with it by --resume {folder}", err=True)
     click.echo(f"error: the run {describe(summary)}", err=True)
     sys.exit(INTERRUPTED if summary.status == "interrupted" else 1)

@@ -31,7 +31,7 @@ from lppa.attack.names import COLLUDE, parse_attacks
 from lppa.attack.results import AttackResult
 from lppa.coordinator.figures import Summary
 from lppa.coordinator.plan import Blueprint
-from lppa.protocol.errors import LppaError, RunFailed, WrongUse
+from lppa.protocol.errors import BLEW_UP, LppaError, RunFailed, WrongUse
 from lppa.protocol.files import write_atomically
 from lppa.protocol.settings import make_settings
 from lppa.reproduce.cells import Attack, Cell, from_spec
@@ -47,7 +47,6 @@ from lppa.running.run import run_local
 # Long, as it is no part of the result: on a busy machine a peer may be slow.
 TIMEOUT = 900.0
 GRACE = 20.0  # seconds for clearing up
-BLEW_UP = "no longer finite"  # words of the error of a run that diverged
 GUESSES = ("zeros", "mean", "start")
 GUESS_SCORES = ("distance", "mse_raw", "mse_clamped", "psnr")
 # What of a run's directory is not kept: weights and recorded messages take most of the room.

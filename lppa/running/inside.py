@@ -99,6 +99,8 @@ def run_inside(blueprint: Blueprint, folder: Path, listener: Listener) -> Summar
         over.set()
         for thread in threads:
             thread.join()
+        if not outcome.ended:
+            records.break_off(blueprint, heard.collection, outcome.error or "")
         summary = summarise(
             blueprint,
             heard.collection,
@@ -137,6 +139,11 @@ class InTurn:
         """How good a model is, the same way."""
         with self.turn:
             return self.learner.evaluate(theta, step)
+
+    def example_rms(self, theta: Tensor, step: int) -> float | None:
+        """How large single gradients are, the same way."""
+        with self.turn:
+            return self.learner.example_rms(theta, step)
 
 
 class Heard:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from lppa.auditing.assemble import RUN, Hidden, before_a_run
-from lppa.auditing.document import audit_blueprint, warning_lines
+from lppa.auditing.document import audit_blueprint, blown_up, warning_lines
 from lppa.auditing.findings import AuditDocument, ViewAudit
 from lppa.coordinator.figures import Protection, Summary
 from lppa.coordinator.metrics import Collection, largest_example
 from lppa.coordinator.plan import Blueprint
-from lppa.protocol.errors import RunFailed
+from lppa.protocol.errors import BLEW_UP, RunFailed
 from lppa.protocol.names import name_all
 from lppa.protocol.view import View
 from lppa.report.tensorboard import EventWriter
@@ -109,27 +109,44 @@ class Records:
     def end(self, blueprint: Blueprint, collection: Collection) -> bool:
         """What is known after the run: what it hid, and whether it is what it seems."""
         settings = blueprint.settings
-        measured = largest_example(collection)
-        if measured is not None and self.before is not None:
-            # Few examples are looked at, and in few rounds: what they show may be more than was
-            # expected, but is no reason to expect less.
-            examples = self.before.examples or 1
-            gain = momentum_gain(settings, self.rows)
-            spread = self.before.spread
-            seen = Hidden(gain * measured / examples, RUN, examples, spread)
-            self._audit(blueprint, max(self.before, seen, key=lambda hide: hide.size))
+        self._measured(blueprint, collection)
         steps = settings.rounds * local_steps(settings, blueprint.nodes, blueprint.network)
         findings = examine(collection, settings, steps)
         self.warn([finding.text for finding in findings])
         return not any(finding.ill for finding in findings)
 
+    def break_off(self, blueprint: Blueprint, collection: Collection, error: str = "") -> None:
+        """The same of a run that did not come to its end: what it hid until then."""
+        if self.before is None or self.audit is None:
+            return
+        if BLEW_UP in error:
+            self._record(blown_up(self.audit))
+        elif not self._measured(blueprint, collection) and self.audit.grade == "hidden":
+            self.warn(["the run ended before gradients were measured: its grade is an expectation"])
+
+    def _measured(self, blueprint: Blueprint, collection: Collection) -> bool:
+        """Audits what clients have measured; False where they have measured nothing."""
+        measured = largest_example(collection)
+        if measured is None or self.before is None:
+            return False
+        # Few examples are looked at, and in few rounds: what they show may be more than was
+        # expected, but is no reason to expect less.
+        examples = self.before.examples or 1
+        gain = momentum_gain(blueprint.settings, self.rows)
+        seen = Hidden(gain * measured / examples, RUN, examples, self.before.spread)
+        self._audit(blueprint, max(self.before, seen, key=lambda hide: hide.size))
+        return True
+
     def _audit(self, blueprint: Blueprint, hide: Hidden | None) -> None:
         self._tell(audit_blueprint(blueprint, hide), hide)
 
     def _tell(self, whole: AuditDocument, hide: Hidden | None) -> None:
-        """Writes the audit down; a verdict that was told already is not told again."""
+        """Writes the audit of all views down; a verdict that was told is not told again."""
         views = [self._of_view(view, part, hide) for view, part in self.views]
-        self.audit = found = replace(whole, views=views)
+        self._record(replace(whole, views=views))
+
+    def _record(self, found: AuditDocument) -> None:
+        self.audit = found
         self.directory.record("audit.json", found.to_dict())
         grade = (found.grade, found.bad)
         self.verdict = warning_lines(found)

@@ -94,6 +94,7 @@ def coordinate(
             with uninterrupted():
                 if not outcome.ended:
                     led.roster.stop_all(last_words)
+                    records.break_off(blueprint, led.watch.collection, last_words)
                 if nodes is not None:
                     # Nodes that have not said hello yet cannot hear that it is over.
                     nodes.end(patience=GRACE if start else 0.0)

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from lppa.auditing.assemble import case_of
-from lppa.auditing.document import audit, audit_blueprint, warning_lines
+from lppa.auditing.document import audit, audit_blueprint, blown_up, warning_lines
 from lppa.auditing.grade import GRADES
 from lppa.auditing.noise_law import epsilon, law, rho
 from lppa.protocol.settings import make_settings
@@ -123,16 +123,38 @@ def test_who_follows_the_advice_is_warned_no_more(settings, nodes):
     # A directed ring of five tells nothing exactly, and of two everything.
     assert before["bad"] or settings in SMALL or "directed-ring" in settings.values()
     assert warning_lines(before)
-    words = before["advice"].split(" (")[0].removeprefix("use ").split()
-    assert words
+    options, _, graph = before["advice"].split(" (")[0].partition("a denser --topology")
+    words = options.removeprefix("use ").removesuffix("and ").split()
+    assert words or graph
     changed = {
         name.removeprefix("--").replace("-", "_"): value
         for name, value in zip(words[::2], words[1::2], strict=True)
     }
+    if graph:
+        changed |= {"topology": "full", "beta": "auto"}
     after = verdict_of(nodes, **{**settings, **changed})
     assert warning_lines(after) == []
     assert not after["bad"]
     assert after["grade"] == ("weak" if settings.get("dataset") == "quadratic" else "hidden")
+
+
+@pytest.mark.parametrize("topology", ["ring", "star", "full"])
+def test_no_beta_is_advised_that_the_next_run_would_warn_of(topology):
+    """On sparse graphs models do not bear what hides: then something else has to change."""
+    found = verdict_of(6, topology=topology, beta=1e-4)
+    assert ("--beta " in found["advice"].split(" (")[0]) == (topology == "full")
+    assert ("a denser --topology" in found["advice"]) == (topology != "full")
+
+
+def test_a_run_that_blew_up_is_open_whatever_noise_there_was():
+    found = audit(case_of(blueprint()))
+    assert found.grade == "hidden"
+    after = blown_up(found)
+    assert after.grade == after.protection.grade == "open"
+    assert after.protection.noise_to_example == 0.0
+    assert {pair.grade for pair in after.pairs} == {"open"}
+    assert warning_lines(after)[0].startswith("Open: gradients grew until they were no numbers")
+    assert not [line for line in after.verdict if line.startswith("Hidden")]
 
 
 def test_noise_far_below_a_single_examples_gradient_hides_nothing_and_that_is_said():
