@@ -62,6 +62,10 @@ class Topology:
         return _adjacency(self.nodes, self.edges)
 
 
+class UnknownTopology(WrongUse):
+    """A name that no topology has: a typing error, whatever the number of nodes."""
+
+
 def build_topology(spec: str, nodes: int, seed: int) -> Topology:
     """The topology that `spec` names: `ring`, `random-regular:4`, …, or a path to a JSON file.
 
@@ -82,7 +86,7 @@ def build_topology(spec: str, nodes: int, seed: int) -> Topology:
         edges = _read_edges(Path(spec), nodes)
         return require_strongly_connected(_topology(spec, nodes, edges))
     known = ", ".join([*FIXED, *RANDOM])
-    raise WrongUse(f"unknown topology {spec}: use one of {known}, or a JSON file with edges")
+    raise UnknownTopology(f"unknown topology {spec}: use one of {known}, or a JSON file with edges")
 
 
 def require_strongly_connected(topology: Topology) -> Topology:

@@ -11,8 +11,8 @@ import numpy as np
 from lppa.node.learner import Learner, norm_of
 from lppa.node.memory import give_back, proportional_bytes
 from lppa.node.neighbours import Neighbours
-from lppa.node.robust import length
 from lppa.node.noise import Injection
+from lppa.node.robust import length
 from lppa.node.sketch import Sketch
 from lppa.node.state import ClientState
 from lppa.node.updates import excess

@@ -6,7 +6,6 @@ here: those keep Python's own exceptions.
 
 from __future__ import annotations
 
-
 # Words of the error of a run whose numbers grew beyond their type.
 BLEW_UP = "no longer finite"
 

@@ -15,18 +15,12 @@ from lppa.auditing.exposure import Exposure, unseen_noise
 from lppa.models.rules import Facts, cancelling_rules, rule_like
 from lppa.models.schedule import Schedule, with_noise_in_every_round
 from lppa.protocol.names import name_all
-from lppa.running.noise_scale import (
-    PLAIN,
-    choose_beta,
-    enough_noise,
-    largest_beta,
-    no_more_than,
-)
+from lppa.running.noise_scale import PLAIN, choose_beta, enough_noise, largest_beta
 
 
 def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
     """What to change so that from none of these attackers anything is less than hidden."""
-    settings, rule, too_much = case.settings, case.rule, ""
+    settings, rule, costs = case.settings, case.rule, False
     steps: list[str] = []
     if rule.noiseless:
         steps.append(f"--rule {_with_noise(rule)}")
@@ -38,40 +32,37 @@ def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
     others = [e for e in found if e.victim not in surrounded]
     one_draw = math.sqrt(2.0) / schedule.update.weight(schedule.step(0))  # as it is on a gradient
     if case.hide is not None:
-        one = enough_noise(case.hide.size, one_draw)
+        size = case.repeated * case.hide.size
+        one = enough_noise(size, one_draw)
         if surrounded and not rule.own_noise and settings.beta_own < one:
             steps.append(f"--beta-own {one:g}")
         if rule.own_noise:
             edge = one
         else:
             unknown = [noise_in_every(schedule, e.attackers, e.victim) for e in others]
-            edge = enough_noise(case.hide.size, min(filter(None, unknown), default=one_draw))
+            edge = enough_noise(size, min(filter(None, unknown), default=one_draw))
         beta = _beta_after(case) if steps else settings.scale
         if (others or rule.own_noise) and beta < edge and settings.beta_own < one:
-            most = _most(case)
-            if edge > most:
-                too_much = f"--beta {edge:g} would hide it, and models bear {most:.2g} here"
-            else:
-                steps.append(f"--beta {edge:g}")
+            steps.append(f"--beta {edge:g}")
+            costs = edge > _most(case)
     else:
         # There is no size to go by: any noise is more than none.
         if surrounded and not rule.own_noise and settings.beta_own == 0:
             steps.append(f"--beta-own {settings.scale or PLAIN:g}")
         if (others or rule.own_noise) and settings.scale == settings.beta_own == 0:
             steps.append(f"--beta {PLAIN:g}")
-    ways = [" ".join(steps)] if steps else []
-    if too_much:
-        # More steps of the same length share an example out to more, and carry noise as much
-        # further.
-        ways.append("a denser --topology, a larger --batch or a smaller --lr")
-    told = f"use {' and '.join(ways)}" if ways else ""
+    told = f"use {' '.join(steps)}" if steps else ""
+    if costs:
+        # The next run would say so.
+        nodes = case.nodes
+        full = len(case.topology.edges) == nodes * (nodes - 1)
+        other = "--weights uniform" if full else "a denser --topology"
+        told += f", which costs accuracy on this graph, or {other}"
     if any(step.startswith("--beta-own") for step in steps):
         told += (
             f" (noise on edges hides nothing of {name_some(surrounded)} from an attacker that is "
             "all its neighbours)"
         )
-    elif too_much:
-        told += f" ({too_much})"
     elif case.hide is not None and any(step.startswith("--beta ") for step in steps):
         # In θ more steps make the step longer by as much as they share it out to more.
         told += (
@@ -83,10 +74,10 @@ def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
 
 
 def _most(case: Case) -> float:
-    """The β that models bear with noise in every round, rounded down."""
+    """The β that models bear with noise in every round."""
     rule = _with_noise(case.rule) if case.rule.noiseless else case.settings.rule
     changed = replace(case.settings, rule=rule, noise_every=1)
-    return no_more_than(largest_beta(changed, case.topology, case.W, case.network))
+    return largest_beta(changed, case.topology, case.W, case.network)
 
 
 def _beta_after(case: Case) -> float:

@@ -5,9 +5,10 @@ A `Case` is one question: this graph, these weights, these settings, so many rou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from lppa.coordinator.figures import Figures
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.topology import Topology
 from lppa.models.rules import Facts, facts_of
-from lppa.models.schedule import Schedule
+from lppa.models.schedule import Schedule, noise_in_every_round
 from lppa.models.sizes import Network
 from lppa.protocol.checks import check_ids
 from lppa.protocol.errors import WrongUse
@@ -95,7 +96,17 @@ class Case:
     @property
     def size(self) -> float | None:
         """What is to be hidden, in that unit; None where there is neither unit nor data."""
-        return self.hide.size / self.scale if self.hide and self.scale else None
+        return self.repeated * self.hide.size / self.scale if self.hide and self.scale else None
+
+    @cached_property
+    def repeated(self) -> float:
+        """How much more is told of an example that is in every gradient, with fresh noise on each.
+
+        Only where every step has the same batch: else it is in a few of them, and told of in words.
+        """
+        if self.settings.batches != "same":
+            return 1.0
+        return repetition(self.schedule(), self.settings.rounds)
 
     @property
     def step(self) -> float:
@@ -118,6 +129,19 @@ class Case:
             finish=min(settings.finishing, ROUNDS),
             beta_noise=settings.scale > 0,
         )
+
+
+def repetition(schedule: Schedule, rounds: int) -> float:
+    """How much less noise averages to over all gradients of a run, if each is told by itself.
+
+    In gradient tracking a gradient that stays the same is told once; later messages tell its
+    change, which is none. Else every round tells it again.
+    """
+    if schedule.update.tells_changes or not noise_in_every_round(schedule):
+        return 1.0
+    whole = replace(schedule, rounds=rounds - 1)
+    weights = [whole.update.weight(whole.step(t)) for t in whole.update.gradients(whole)]
+    return math.hypot(*weights) / weights[0] if len(weights) > 1 else 1.0
 
 
 def only_own_noise(settings: Settings) -> bool:

@@ -13,6 +13,7 @@ from lppa.auditing.findings import AuditDocument, Compared
 from lppa.auditing.looking import measured
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.sinkhorn import spectral_gap
+from lppa.coordinator.topology import UnknownTopology
 from lppa.models.rules import facts_of
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings
@@ -52,6 +53,8 @@ def _drawn(settings: Settings, nodes: int) -> Blueprint | str:
     """A run on one of the graphs, or why it cannot be."""
     try:
         return make_blueprint(settings, nodes, "audit")
+    except UnknownTopology:
+        raise
     except WrongUse as reason:
         return str(reason)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lppa.auditing.advice import advice, name_some
-from lppa.auditing.assemble import SOURCES, Case, Hidden, counted
+from lppa.auditing.assemble import SOURCES, Case, Hidden, counted, repetition
 from lppa.auditing.collusion import Collusion, neighbours
 from lppa.auditing.exposure import Exposure, exposures
 from lppa.auditing.grade import GRADES, HIDDEN_FROM, MEANING, OPEN_BELOW, grade_of, graded, worst
@@ -114,23 +114,18 @@ def _sum_of_all(case: Case, schedule: Schedule) -> list[str]:
 
 
 def _again_and_again(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> list[str]:
-    """What fresh noise on gradients that come one by one does not hide: what is in all of them.
-
-    In gradient tracking a gradient that stays the same is told once; later messages tell its
-    change, which is none. Here every round tells it again, and noise averages out.
-    """
-    if schedule.update.tells_changes or not noise_in_every_round(schedule):
-        return []
-    whole = replace(schedule, rounds=case.settings.rounds - 1)
-    weights = [whole.update.weight(whole.step(t)) for t in whole.update.gradients(whole)]
+    """What fresh noise on gradients that come one by one does not hide: what is in all of them."""
+    times = repetition(schedule, case.settings.rounds)
     ratios = [ratio for ratio, _ in (graded(e, case.size) for e in found) if ratio]
-    if len(weights) < 2 or not ratios:
+    if times == 1.0 or not ratios:
         return []
-    left = min(ratios) * weights[0] / math.hypot(*weights)
+    left = min(ratios) * case.repeated / times
+    counted = "; it is counted so, as all batches are the same" if case.repeated > 1.0 else ""
+    count = len(schedule.update.gradients(replace(schedule, rounds=case.settings.rounds - 1)))
     return [
-        f"Each gradient comes with fresh noise: of an example that is in all {len(weights)} of a "
+        f"Each gradient comes with fresh noise: of an example that is in all {count} of a "
         f"run, who takes them together has no more than {left:.3g} times its share in the way "
-        f"({grade_of(left)}). Rules that track gradients tell it once."
+        f"({grade_of(left)}{counted}). Rules that track gradients tell it once."
     ]
 
 

@@ -48,6 +48,7 @@ SETTINGS = (
     "task",
     "data_dir",
     "partition",
+    "normalize",
     "model",
     "init_weights",
     "topology",
@@ -141,7 +142,7 @@ def audit(
     if compare is not None:
         if spies is not None or victim is not None or per_round or out is not None:
             raise WrongUse("--compare goes without --attackers, --victim, --per-round and --out")
-        names = [name.strip() for name in compare.split(",")]
+        names = list(dict.fromkeys(name.strip() for name in compare.split(",")))
         rows = compare_topologies(settings, nodes, names, rounds, hide, scout)
         grades = [row.grade for row in rows if row.grade is not None]
         refused = [row for row in rows if row.refused]
@@ -170,6 +171,8 @@ def audit(
             if out is not None:
                 click.echo(f"written: {', '.join(str(out / name) for name in files(found))}")
     if fail_on is not None and GRADES.index(worst(grades)) <= GRADES.index(fail_on):
+        for row in refused:
+            click.echo(f"warning: no grade for {row.topology}: {row.refused}", err=True)
         sys.exit(FAILED)
     if fail_on is not None and refused:
         # A script must not go on because of a typing error.

@@ -22,6 +22,7 @@ SCORES = (
 GUESSES = {"zeros": "all zeros", "mean": "mean image", "start": "untrained start"}
 PIXELS = 1.5  # of a picture, for one of the page: its smallest writing then has 11
 COLUMN = 490  # pixels that a picture has beside another
+CLEAR_GAIN = 3.0  # dB over the mean of all data: more than any attack got of what is hidden
 CLEARLY = 0.75  # a label histogram whose error is below so much of a guess's tells something
 
 
@@ -76,7 +77,15 @@ def _audited(attack: Attack, audit: Audit | None) -> list[str | Markup] | None:
     pair = audit.pairs.get((tuple(sorted(attack.attackers)), attack.victim))
     if pair is None:
         return [" ", tag("span", "audit: these were not looked at", class_="key none")]
+    if pair.grade == "hidden" and _gain(attack) > CLEAR_GAIN:
+        return [" ", grade_key("open", "audit: hidden, which this attack shows to be wrong")]
     return [" ", grade_key(pair.grade, f"audit: {words_of(pair)}")]
+
+
+def _gain(attack: Attack) -> float:
+    """By how many dB an image was rebuilt better than the mean of all data."""
+    own, mean = (attack.scores.get(name, {}).get("psnr") for name in ("this attack", "mean"))
+    return 0.0 if own is None or mean is None else own - mean
 
 
 def _picture(image: bytes, alt: str) -> Markup:

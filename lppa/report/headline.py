@@ -105,9 +105,8 @@ def _steps(run: RunRecord) -> int:
 
 
 def _progress(run: RunRecord) -> str:
-    if run.rounds is None:
-        return f"round {run.last.round}"
-    return f"round {run.last.round} of {run.rounds}"
+    done = max(run.last.round, run.done)
+    return f"round {done}" if run.rounds is None else f"round {done} of {run.rounds}"
 
 
 def _sent(run: RunRecord, kind: str) -> str:

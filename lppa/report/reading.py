@@ -74,6 +74,7 @@ def read_run(folder: Path) -> RunRecord:
         about=about,
         nodes=nodes,
         rounds=planned_rounds(config, summary),
+        done=whole(summary.get("rounds_done")) or 0,
         rows=rows,
         best=max(means, default=None),
         seconds={**mean_split(split.values()), **numbers(summary.get("seconds"))},

@@ -176,6 +176,8 @@ class RunRecord:
     about: Mapping[str, Any] = field(default_factory=dict)
     nodes: int | None = None
     rounds: int | None = None
+    done: int = 0
+    """Rounds that all have reached, as far as a summary tells."""
     rows: tuple[Row, ...] = ()
     best: float | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)

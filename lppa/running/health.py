@@ -26,6 +26,7 @@ LOST_POINTS = 0.05
 DEAD = 0.5  # share of a layer's units
 APART = 0.2  # consensus distance over the size of the models
 GROWTH = 2.0  # of the consensus distance, over the second half of a run
+WILD = 10.0  # a loss that only wrong certainty has: the logarithm of 22,000 classes
 FAR = 10.0  # times the largest of the others
 ENOUGH_LOOKS = 3  # evaluations that tell whether a client's gradients are large or just were once
 
@@ -49,7 +50,7 @@ def examine(collection: Collection, settings: Settings, steps: int) -> list[Find
         *_accuracy(history, last, settings, steps),
         *_conservation(history, settings, collection.nodes, steps),
         *_consensus(history, last),
-        *_dead(last),
+        *_dead(last, settings),
         *_strange_gradients(collection),
         *_strange_models(last),
         *_statements(collection),
@@ -79,15 +80,26 @@ def _accuracy(
             )
         ]
     if now < near:
-        more = "a larger --lr or more --rounds" if steps < ENOUGH_STEPS else "another --lr"
         return [
             Finding(
                 f"accuracy {now:.1%} is near chance ({chance:.1%}, always the same answer): try "
-                f"{more}; if the loss grows, a smaller --lr or --beta",
+                f"{_toward_less_loss(history, last)}",
                 ill=steps >= ENOUGH_STEPS,
             )
         ]
     return []
+
+
+def _toward_less_loss(history: Sequence[Row], last: Sequence[Metrics]) -> str:
+    """What to change so that something is learned, by what became of the loss."""
+    loss, first = history[-1].loss, history[0].loss
+    # Of answers drawn by lot: whoever is far above that has been thrown there.
+    if loss is None or loss > WILD or (first is not None and loss > GROWTH * first):
+        return "a smaller --lr or --beta"
+    shares = _values(last, "dead")
+    if shares and median(shares) > DEAD:
+        return "a smaller --lr or --beta, or another --seed"
+    return "a larger --lr or more --rounds"
 
 
 def _conservation(
@@ -126,14 +138,15 @@ def _consensus(history: Sequence[Row], last: Sequence[Metrics]) -> list[Finding]
     ]
 
 
-def _dead(last: Sequence[Metrics]) -> list[Finding]:
+def _dead(last: Sequence[Metrics], settings: Settings) -> list[Finding]:
     shares = _values(last, "dead")
     if not shares or median(shares) <= DEAD:
         return []
+    more = "" if settings.normalize else ", and --normalize"
     return [
         Finding(
             f"{median(shares):.0%} of a layer's units are dead, zero for all inputs: try a smaller "
-            "--lr or --beta, and --normalize"
+            f"--lr or --beta{more}"
         )
     ]
 

@@ -33,7 +33,7 @@ NETWORKS: dict[tuple[str, str], Network] = {
 
 def is_known(settings: Settings) -> bool:
     """Whether the table has the network of these settings."""
-    usual = settings.init_weights == Settings.init_weights
+    usual = settings.init_weights == Settings.init_weights and settings.normalize
     return usual and (settings.dataset, settings.model) in NETWORKS
 
 

@@ -262,8 +262,6 @@ def two_digits(value: float) -> float:
 
 def no_more_than(value: float) -> float:
     """The same, rounded down: for bounds."""
-    if math.isinf(value):
-        return value
     rounded = two_digits(value)
     if rounded <= value:
         return rounded

@@ -28,6 +28,8 @@ from lppa.running.listener import Listener, Listeners
 from lppa.running.noise_scale import local_steps, momentum_gain, scale_warnings
 from lppa.running.rundir import RunDirectory
 
+THROWN = 100.0  # times what was expected: so large are gradients where steps are too long
+
 log = logging.getLogger("lppa.coordinator")
 
 
@@ -134,7 +136,12 @@ class Records:
         examples = self.before.examples or 1
         gain = momentum_gain(blueprint.settings, self.rows)
         seen = Hidden(gain * measured / examples, RUN, examples, self.before.spread)
-        self._audit(blueprint, max(self.before, seen, key=lambda hide: hide.size))
+        hide = max(self.before, seen, key=lambda hide: hide.size)
+        found = audit_blueprint(blueprint, hide)
+        if seen.size > THROWN * self.before.size and found.advice:
+            # What would hide such gradients is no noise that anybody could use.
+            found = replace(found, advice="use a smaller --lr")
+        self._tell(found, hide)
         return True
 
     def _audit(self, blueprint: Blueprint, hide: Hidden | None) -> None:

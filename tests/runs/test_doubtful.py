@@ -45,3 +45,26 @@ def test_a_run_that_collapsed_is_doubtful_and_says_what_to_try(local_run):
     assert run.summary["rounds_done"] == 25
     assert run.final("theta").isfinite().all()
     assert json.loads((run.folder / "summary.json").read_text())["status"] == "doubtful"
+
+
+ONE = {"model": "mlp", "batch": 1, "local_steps": 1, "seed": 3}
+
+
+def test_what_was_hidden_goes_by_every_round_however_seldom_models_are_tested(local_run):
+    """Steps that are too long throw gradients far beyond what noise was chosen for, and in the
+    round of the only test they may be small again."""
+    run = local_run(5, lr=10.0, rounds=20, eval_every=20, **ONE)
+    assert run.summary["status"] == "doubtful"
+    assert run.summary["grade"] == "open"
+    assert run.summary["noise_to_example"] < 0.1
+    (verdict,) = [line for line in run.summary["warnings"] if line.startswith("Open: ")]
+    assert "; to change that, use a smaller --lr (" in verdict
+
+
+def test_a_run_whose_numbers_overflow_is_open(local_run):
+    run = local_run(5, lr=1000.0, rounds=20, eval_every=20, **ONE)
+    assert run.summary["status"] == "failed"
+    assert "no longer finite" in run.summary["error"]
+    assert (run.summary["grade"], run.summary["noise_to_example"]) == ("open", 0.0)
+    audit = json.loads((run.folder / "audit.json").read_text())
+    assert {pair["grade"] for pair in audit["pairs"]} == {"open"}

@@ -180,9 +180,18 @@ def test_topologies_are_compared_in_a_line_each_and_one_that_is_refused_says_why
 
 
 def test_where_all_topologies_are_refused_nothing_is_compared():
-    result = call("--compare", "moebius,random-regular:9")
+    result = call("--compare", "random-regular:9,random-regular:99")
     assert result.exit_code == 2
-    assert "--compare: unknown topology moebius" in result.stderr
+    assert "--compare: topology random-regular:9 with 5 nodes does not exist" in result.stderr
+
+
+def test_a_topology_that_does_not_exist_is_a_typing_error_and_one_that_is_named_twice_is_one():
+    result = call("--compare", "full,moebius")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "unknown topology moebius" in result.stderr
+    result = call("--compare", "full,ring, full", "--json")
+    told = [row["topology"] for row in json.loads(result.stdout)["compare"]]
+    assert told == ["full", "ring"]
 
 
 @pytest.mark.parametrize(
@@ -252,8 +261,8 @@ HIDDEN = ("-n", 5)
         (OPEN, "weak", 3),
         (("-n", 5, "--compare", "full,ring"), "open", 0),
         (("-n", 5, "--compare", "full,star,ring"), "open", 3),
-        (("-n", 5, "--compare", "full,moebius"), "weak", 2),
-        (("-n", 5, "--compare", "star,moebius"), "open", 3),
+        (("-n", 5, "--compare", "full,random-regular:9"), "weak", 2),
+        (("-n", 5, "--compare", "star,random-regular:9"), "open", 3),
     ],
     ids=str,
 )
@@ -262,6 +271,7 @@ def test_a_script_is_told_by_the_exit_code(argv, fail_on, code):
     result = call(*argv, "--fail-on", fail_on, "--json")
     assert result.exit_code == code
     assert json.loads(result.stdout)["nodes"] == 5
+    assert ("no grade for random-regular:9" in result.stderr) == ("random-regular:9" in str(argv))
 
 
 def test_the_size_of_what_is_to_be_hidden_is_used_as_it_is_given():

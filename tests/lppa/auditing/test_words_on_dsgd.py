@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -71,7 +72,7 @@ BAD = [
 def test_who_follows_the_advice_is_warned_no_more(settings, nodes):
     before = verdict_of(nodes, **settings)
     assert warning_lines(before)
-    words = before["advice"].split(" (")[0].removeprefix("use ").split()
+    words = re.split(r" \(|, ", before["advice"])[0].removeprefix("use ").split()
     changed = {
         name.removeprefix("--").replace("-", "_"): value
         for name, value in zip(words[::2], words[1::2], strict=True)

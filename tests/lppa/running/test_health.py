@@ -106,9 +106,28 @@ def test_near_chance_after_many_steps_is_ill_and_after_few_a_hint():
     few = the_only({"accuracy": 0.15}, steps=99)
     assert (many.ill, few.ill) == (True, False)
     start = "accuracy 15.0% is near chance (10.0%, always the same answer): try "
-    end = "; if the loss grows, a smaller --lr or --beta"
-    assert many.text == f"{start}another --lr{end}"
-    assert few.text == f"{start}a larger --lr or more --rounds{end}"
+    assert many.text == few.text == f"{start}a larger --lr or more --rounds"
+
+
+@pytest.mark.parametrize(
+    ("losses", "advice"),
+    [
+        ((2.3, 2.2), "a larger --lr or more --rounds"),
+        ((2.3, 4.5), "a larger --lr or more --rounds"),
+        ((2.3, 4.7), "a smaller --lr or --beta"),
+        ((11.0, 10.5), "a smaller --lr or --beta"),
+        ((9.2e5, 1e5), "a smaller --lr or --beta"),
+        ((2.3, None), "a smaller --lr or --beta"),
+    ],
+)
+def test_whether_steps_are_too_long_or_too_short_is_told_by_the_loss(losses, advice):
+    found = the_only(*({"accuracy": 0.15, "loss": loss} for loss in losses))
+    assert found.text.endswith(f": try {advice}")
+
+
+def test_where_units_are_dead_longer_steps_are_not_advised():
+    texts = [found.text for found in findings({"accuracy": 0.15, "dead": 0.75})]
+    assert texts[0].endswith(": try a smaller --lr or --beta, or another --seed")
 
 
 def test_near_is_a_tenth_of_the_way_to_perfect():
@@ -206,9 +225,9 @@ def test_a_layer_of_which_most_is_dead_in_most_clients_is_found():
     found = the_only({"dead": 0.75})
     assert found.ill
     assert found.text == (
-        "75% of a layer's units are dead, zero for all inputs: try a smaller --lr or --beta, and "
-        "--normalize"
+        "75% of a layer's units are dead, zero for all inputs: try a smaller --lr or --beta"
     )
+    assert the_only({"dead": 0.75}, normalize=False).text == f"{found.text}, and --normalize"
     assert findings({"dead": 0.5}) == []
     assert len(findings({"dead": 0.51})) == 1
     # Half of the clients are none; three of five are.
