@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 from lppa.coordinator.figures import ENDED
 
@@ -68,3 +70,18 @@ def test_a_run_whose_numbers_overflow_is_open(local_run):
     assert (run.summary["grade"], run.summary["noise_to_example"]) == ("open", 0.0)
     audit = json.loads((run.folder / "audit.json").read_text())
     assert {pair["grade"] for pair in audit["pairs"]} == {"open"}
+
+
+def test_nobody_is_told_to_go_on_with_what_would_end_in_the_same_way(tmp_path):
+    told = {**ONE, "lr": 1000, "rounds": 20, "checkpoint_every": 1, "out": tmp_path / "run"}
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in told.items()]
+    ended = subprocess.run(
+        [sys.executable, "-m", "lppa", "run", "-n", "3", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert "training diverged" in ended.stderr
+    assert list((tmp_path / "run").glob("nodes/*/checkpoints/*"))
+    assert "--resume" not in ended.stderr
