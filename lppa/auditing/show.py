@@ -112,9 +112,18 @@ def dropout_sentence(told: Dropout) -> str:
 def _print(
     console: Any, title: str, heads: Sequence[str], lines: Sequence[Sequence[str]], legend: str = ""
 ) -> None:
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(title=title, caption=legend or None, caption_justify="left")
+    # Eight columns have room on a terminal of 80 only without lines between them.
+    table = Table(
+        title=title,
+        caption=legend or None,
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+    )
     for name in heads:
         # Folded, not cut: random-regular:3 and random-regular:4 differ in their last letter.
         table.add_column(name, justify="right", overflow="fold")
