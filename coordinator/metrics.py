@@ -26,7 +26,7 @@ from lppa.coordinator.figures import (
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.reported import FIGURES, MEAN, SPREAD, combined
 from lppa.protocol.codec import BadMessage, all_finite
-from lppa.protocol.messages import Done, Metrics
+from lppa.protocol.messages import Done, Metrics, Progress
 
 Report = TypeVar("Report")
 
@@ -52,6 +52,8 @@ class Collection:
     reports: dict[int, dict[int, Metrics]] = field(default_factory=dict)
     history: list[Row] = field(default_factory=list)
     done: dict[int, Done] = field(default_factory=dict)
+    # The size of the largest example that gradients told of, as nodes said between reports.
+    example: float | None = None
 
     def __post_init__(self) -> None:
         self.members = self.members or set(range(self.nodes))
@@ -68,6 +70,10 @@ class Collection:
             return None
         of_round[node] = metrics
         return self._row(metrics.round)
+
+    def notice(self, progress: Progress) -> None:
+        """Takes in what a node says between reports."""
+        self.example = max([*progress.example, self.example or 0.0]) or self.example
 
     def change(self, members: set[int]) -> list[Row]:
         """Others are there from now on; returns the rows that waited for who is gone."""
@@ -280,7 +286,7 @@ def largest_example(collection: Collection) -> float | None:
         for of_round in collection.reports.values()
         for report in of_round.values()
     ]
-    return max((size for size in sizes if size is not None), default=None)
+    return max((size for size in [*sizes, collection.example] if size is not None), default=None)
 
 
 def latest_values(collection: Collection) -> list[dict[str, Any]]:

@@ -63,7 +63,7 @@ class Topology:
 
 
 class UnknownTopology(WrongUse):
-    """A name that no topology has: a typing error, whatever the number of nodes."""
+    """What names no topology, whatever the number of nodes: a typing error, or no such file."""
 
 
 def build_topology(spec: str, nodes: int, seed: int) -> Topology:
@@ -76,11 +76,15 @@ def build_topology(spec: str, nodes: int, seed: int) -> Topology:
     name, colon, parameter = spec.partition(":")
     if name in FIXED:
         if colon:
-            raise WrongUse(f"topology {name} takes no parameter: write {name} instead of {spec}")
+            raise UnknownTopology(
+                f"topology {name} takes no parameter: write {name} instead of {spec}"
+            )
         return require_strongly_connected(_topology(spec, nodes, FIXED[name](nodes)))
     if name in RANDOM:
         if colon and not parameter:
-            raise WrongUse(f"topology {spec} has nothing after the colon: give a number or drop it")
+            raise UnknownTopology(
+                f"topology {spec} has nothing after the colon: give a number or drop it"
+            )
         return _drawn(spec, nodes, seed, RANDOM[name](nodes, parameter))
     if Path(spec).suffix == ".json" or "/" in spec or Path(spec).is_file():
         edges = _read_edges(Path(spec), nodes)
@@ -221,7 +225,9 @@ def _erdos_renyi(nodes: int, parameter: str) -> Draw:
     threshold = math.log(nodes) / nodes
     p = _number(float, parameter, "erdos-renyi", "a probability") or min(1.0, 2 * threshold)
     if not 0 < p <= 1:
-        raise WrongUse(f"topology erdos-renyi:{p:g}: the probability must be above 0, at most 1")
+        raise UnknownTopology(
+            f"topology erdos-renyi:{p:g}: the probability must be above 0, at most 1"
+        )
     return lambda rng: _both_ways(networkx.gnp_random_graph(nodes, p, seed=rng))
 
 
@@ -253,7 +259,7 @@ def _number(kind: type[Number], parameter: str, name: str, what: str) -> Number 
     except ValueError:
         number = kind(0)
     if number == 0:
-        raise WrongUse(f"topology {name}:{parameter}: give {what} above 0 after the colon")
+        raise UnknownTopology(f"topology {name}:{parameter}: give {what} above 0 after the colon")
     return number
 
 
@@ -276,9 +282,9 @@ def _read_edges(path: Path, nodes: int) -> list[Edge]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise WrongUse(f"cannot read topology file {path}: {error.strerror}") from error
+        raise UnknownTopology(f"cannot read topology file {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise WrongUse(f"topology file {path} is not JSON: {error}") from error
+        raise UnknownTopology(f"topology file {path} is not JSON: {error}") from error
     if isinstance(content, dict):
         stated = content.get("nodes", nodes)
         if stated != nodes:

@@ -165,8 +165,10 @@ class Watch:
         if isinstance(message, (Progress, Metrics, Done)):
             self.rounds[node] = max(self.rounds[node], message.round)
             self.late.pop(node, None)
-        if isinstance(message, Progress) and message.within:
-            self._within(node, message)
+        if isinstance(message, Progress):
+            self.collection.notice(message)
+            if message.within:
+                self._within(node, message)
         if isinstance(message, Metrics):
             check_metrics(message)
             if not self.evaluated(message.round) or self.collection.has(node, message.round):

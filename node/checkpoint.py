@@ -44,7 +44,8 @@ class Checkpoint:
 
     `plan` is the fingerprint of the plan that it follows: another run's state is of no use, nor is
     that of another `node`, whose fingerprint is the same; None in files that do not say.
-    `noise_norm` is the length of the noise that entered last, for the reports until the next does.
+    `noise_norm` is the length of the noise that entered last, for the reports until the next does,
+    and `example` the size of the largest example that gradients told of until then.
     """
 
     state: ClientState
@@ -53,6 +54,7 @@ class Checkpoint:
     sent: Mapping[str, int] = field(default_factory=dict)
     noise_norm: float = 0.0
     node: int | None = None
+    example: float | None = None
 
 
 def checkpoints_folder(node_folder: Path) -> Path:
@@ -195,6 +197,7 @@ def parts_of(checkpoint: Checkpoint) -> Iterator[bytes | memoryview]:
             "seconds": dict(checkpoint.seconds),
             "sent": dict(checkpoint.sent),
             "noise_norm": checkpoint.noise_norm,
+            "example": checkpoint.example,
         }
     )
     whole = hashlib.sha256()
@@ -265,4 +268,6 @@ def _read(file: BinaryIO, wanted: bool) -> Checkpoint:
     state = ClientState(header["epoch"], header["t"], header["steps"], vectors, secrets)
     seconds = {k: float(v) for k, v in header["seconds"].items() if math.isfinite(v)}
     noise_norm, node = float(header["noise_norm"]), header.get("node")
-    return Checkpoint(state, header["plan"], seconds, header["sent"], noise_norm, node)
+    told = header.get("example")
+    example = None if told is None else float(told)
+    return Checkpoint(state, header["plan"], seconds, header["sent"], noise_norm, node, example)

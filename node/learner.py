@@ -22,6 +22,7 @@ from lppa.node.batches import Batches
 from lppa.node.datasets import split
 from lppa.node.datasets.own import Rows, as_rows, labels_of
 from lppa.node.datasets.partition import BY_LABEL
+from lppa.node.lengths import length, rms_of
 from lppa.node.shipped import shipped_problem
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.seeds import derive, stream
@@ -30,7 +31,6 @@ from lppa.protocol.settings import QUADRATICS, Settings
 # Rows that are tested at once: images fewer, since what convolutions make of them is larger than a
 # processor's caches soon. 250 take half as long as 1,000 in the default network.
 TEST_CHUNK, IMAGE_CHUNK = 1000, 250
-PIECE = 1 << 20  # numbers
 FEW = 200  # test rows that tell dead units
 EXAMPLES = 8  # whose gradients are measured one by one
 
@@ -42,6 +42,10 @@ class Learner(Protocol):
 
     size: int
     steps_per_epoch: int
+
+    @property
+    def longest(self) -> float:
+        """The largest root mean square of any gradient so far: some example has at least that."""
 
     def start(self) -> Tensor:
         """θ^0."""
@@ -115,6 +119,7 @@ class DataLearner:
         self.batches = batches
         self.steps_per_epoch = steps_per_epoch
         self.extras = extras or Extras()
+        self.longest = 0.0
         self.on_batch: Callable[[np.ndarray], None] | None = None
         labels = labels_of(test.data)
         self.chance = None
@@ -141,8 +146,9 @@ class DataLearner:
                 torch.cuda.manual_seed(drawn)
         self.model.have_seen(step)
         g = self._gradient(theta, rows)
+        learned = self.model.learned
+        self.longest = max(self.longest, length(g[:learned]) / math.sqrt(learned))
         if self.extras.weight_decay:
-            learned = self.model.learned
             g[:learned].add_(theta[:learned], alpha=self.extras.weight_decay)
         return g
 
@@ -202,25 +208,11 @@ class DataLearner:
         return self.model.state_dict(theta)
 
 
-def rms_of(vector: Tensor) -> float:
-    """The root mean square, in float64 whatever the vector is in; of a large one in pieces."""
-    if len(vector) > LARGE:
-        return norm_of(vector) / math.sqrt(len(vector))
-    return float(vector.to(torch.float64, copy=True).square_().mean().sqrt())
-
-
-def norm_of(vector: Tensor) -> float:
-    """The length of a vector, by pieces: a large one is not copied to be measured."""
-    lengths = []
-    for first in range(0, len(vector), PIECE):
-        lengths.append(float(vector[first : first + PIECE].double().norm()))
-    return math.hypot(*lengths)
-
-
 class QuadraticLearner:
     """Client i of the quadratic problem: no data, no chance, answers in closed form."""
 
     steps_per_epoch = 1
+    longest = 0.0
 
     def __init__(
         self,

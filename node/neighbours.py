@@ -182,7 +182,7 @@ class Neighbours:
         self.links.check_for_stop()
         message = State(self.epoch, t, arrays, part)
         if not self.scrutiny.begin(arrays):
-            self._check_finite(message)
+            self.check_finite(message.vectors, message.round)
         self.links.send(message, *self.outputs)
 
     def _alone(self, vector: Tensor) -> Tensor:
@@ -205,24 +205,24 @@ class Neighbours:
         self.scrutiny.judge(t)
         return arrived
 
-    def _check_finite(self, message: State) -> None:
+    def check_finite(self, vectors: Mapping[str, np.ndarray | Tensor], t: int) -> None:
         """A receiver would drop such a message; better to say here what has happened."""
-        for name, array in message.vectors.items():
-            if sum_is_finite(array):
+        for name, vector in vectors.items():
+            if sum_is_finite(vector if isinstance(vector, np.ndarray) else to_wire(vector)):
                 continue
             for sender, why in self.scrutiny.suspects.items():
                 # All that came in was finite; but after the first that was far beyond the rest,
                 # nothing that is made of it tells whose it is.
                 raise RunFailed(
-                    f"{name} of node {self.me} is {BLEW_UP}, because of what node {sender} "
+                    f"{name} of node {self.me} is no longer finite, because of what node {sender} "
                     f"sent: {why}",
                     node=sender,
-                    round=message.round,
+                    round=t,
                 )
             raise RunFailed(
-                f"training diverged: {name} of node {self.me} is {BLEW_UP}; "
+                f"{BLEW_UP}: {name} of node {self.me} is no longer finite; "
                 "try a smaller --lr or --beta",
-                round=message.round,
+                round=t,
             )
 
     def exchange_noise(

@@ -23,9 +23,9 @@ import torch
 from torch import Tensor
 
 from lppa.node.expansion import Expander, derive_seed
+from lppa.node.lengths import length
 from lppa.node.neighbours import Neighbours
 from lppa.node.pairs import PairExpander, pair_key
-from lppa.node.robust import length
 from lppa.node.state import NoiseSecrets
 from lppa.protocol.errors import RunFailed
 from lppa.protocol.links import SEED_BYTES

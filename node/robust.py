@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lppa.node.lengths import Vector, length
 from lppa.protocol.codec import FEW, all_finite
 
 log = logging.getLogger("lppa.node")
 
-Vector = Tensor | np.ndarray
 
 # Times the longest of all others: noise and data make honest vectors differ by far less.
 FAR = 100.0
@@ -90,25 +90,6 @@ class Scrutiny:
             "suspects": {str(node): why for node, why in self.suspects.items()},
             "heard": {str(node): digest for node, digest in self.heard.items()},
         }
-
-
-def length(vector: Vector) -> float:
-    """The length of a vector, infinite where it is beyond all numbers."""
-    quick = square_of(vector)
-    if quick < math.inf:  # neither infinite nor no number
-        return math.sqrt(quick)
-    # Its square may be beyond the narrow type, and it is not.
-    found = float(torch.linalg.vector_norm(torch.as_tensor(vector), dtype=torch.float64))
-    return found if not math.isnan(found) else math.inf
-
-
-def square_of(vector: Vector) -> float:
-    """The sum of squares, in the vector's own type."""
-    if isinstance(vector, np.ndarray):
-        if len(vector) <= FEW:
-            return float(np.vdot(vector, vector))  # sooner than PyTorch has begun
-        vector = torch.from_numpy(vector)
-    return torch.dot(vector, vector).item()
 
 
 def sum_is_finite(array: np.ndarray) -> bool:

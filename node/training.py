@@ -26,6 +26,7 @@ from lppa.node.checkpoint import (
     save,
 )
 from lppa.node.evaluation import Evaluation
+from lppa.node.examples import Examples
 from lppa.node.expansion import Expander
 from lppa.node.learner import DataLearner, Learner
 from lppa.node.memory import peak_bytes
@@ -83,6 +84,7 @@ class Training:
         self.sent = dict({} if since is None else since.sent)
         self.noise_norm = 0.0 if since is None else since.noise_norm
         self.record: Record | None = None
+        self.examples = Examples(task.learner, None if since is None else since.example)
         self.model_kept = -math.inf
         self.reported = 0.0
 
@@ -144,13 +146,15 @@ class Training:
         )
         # Vectors that it holds are as large as the model.
         del begin
-        watch = Evaluation(
-            settings, learner, inject, neighbours, Sketch(learner.size, task.run_seed)
-        )
+        sketch = Sketch(learner.size, task.run_seed)
+        watch = Evaluation(settings, learner, inject, neighbours, sketch, self.examples)
         try:
             for now in loop:
                 self.state = now
                 task.at_round(now.t)
+                if now.t == settings.total:
+                    # Nobody else looks at what is not sent any more.
+                    neighbours.check_finite(now.vectors, now.t)
                 if watch.due(now.t):
                     metrics = watch(now)
                     record.metrics({"node": me, "round": now.t, **metrics.values})
@@ -164,10 +168,11 @@ class Training:
             self.sent = dict(links.sent)
 
     def _progress(self, t: int, within: tuple[int, ...] = ()) -> None:
-        """Says now and then how far it is."""
-        if time.monotonic() - self.reported > max(PROGRESS_EVERY, self.task.nodes / PROGRESS_RATE):
+        """Says now and then how far it is; at once, where there is more to hide than before."""
+        often = max(PROGRESS_EVERY, self.task.nodes / PROGRESS_RATE)
+        if self.examples.grown or time.monotonic() - self.reported > often:
             self.reported = time.monotonic()
-            self.task.report(Progress(t, within))
+            self.task.report(Progress(t, within, self.examples.tell()))
 
     def _stage(self, stage: str, share: float) -> None:
         """With a large model rounds are long: how far it is within one."""
@@ -214,7 +219,8 @@ class Training:
         with self.clock("checkpoint"):
             seconds, sent = self.clock.split(), dict(links.sent)
             me = links.around.me
-            checkpoint = Checkpoint(now, task.plan, seconds, sent, self.noise_norm, me)
+            about = (self.noise_norm, me, self.examples.largest)
+            checkpoint = Checkpoint(now, task.plan, seconds, sent, *about)
             keep = keeping(task.nodes, every, task.learner.size)
             save(checkpoints_folder(task.folder), checkpoint, keep)
             # The state is what a run goes on from; the model is for people, who look less often.

@@ -6,8 +6,8 @@ here: those keep Python's own exceptions.
 
 from __future__ import annotations
 
-# Words of the error of a run whose numbers grew beyond their type.
-BLEW_UP = "no longer finite"
+# How the error begins of a run whose own numbers grew beyond their type.
+BLEW_UP = "training diverged"
 
 
 class LppaError(Exception):

@@ -238,10 +238,12 @@ class Progress:
     """Node to coordinator, now and then: the round that it has reached.
 
     With a large model also how far it is `within` the next: a stage of STAGES and per cent of it.
+    `example` is the size of the largest example that its gradients told of, if they tell of any.
     """
 
     round: int
     within: tuple[int, ...] = ()
+    example: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,15 @@ from lppa.auditing.exposure import Exposure, unseen_noise
 from lppa.models.rules import Facts, cancelling_rules, rule_like
 from lppa.models.schedule import Schedule, with_noise_in_every_round
 from lppa.protocol.names import name_all
-from lppa.running.noise_scale import PLAIN, choose_beta, enough_noise, largest_beta
+from lppa.protocol.settings import Settings
+from lppa.running.noise_scale import (
+    PLAIN,
+    choose_beta,
+    enough_noise,
+    largest_beta,
+    no_more_than,
+    told_again,
+)
 
 
 def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
@@ -32,19 +40,24 @@ def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
     others = [e for e in found if e.victim not in surrounded]
     one_draw = math.sqrt(2.0) / schedule.update.weight(schedule.step(0))  # as it is on a gradient
     if case.hide is not None:
-        size = case.repeated * case.hide.size
+        changed, most, edge = _changed(case), _most(case), 0.0
+        size = (told_again(changed) if case.always else 1.0) * case.hide.size
         one = enough_noise(size, one_draw)
-        if surrounded and not rule.own_noise and settings.beta_own < one:
-            steps.append(f"--beta-own {one:g}")
+        # One that nobody named is chosen anew.
+        beta = _beta_after(case) if steps else settings.scale
         if rule.own_noise:
             edge = one
-        else:
+        elif others and settings.beta_own < one:
             unknown = [noise_in_every(schedule, e.attackers, e.victim) for e in others]
             edge = enough_noise(size, min(filter(None, unknown), default=one_draw))
-        beta = _beta_after(case) if steps else settings.scale
-        if (others or rule.own_noise) and beta < edge and settings.beta_own < one:
-            steps.append(f"--beta {edge:g}")
-            costs = edge > _most(case)
+        wanted = max(beta, edge)
+        if wanted > most and (steps or wanted > beta):
+            # It is more than models bear once it is added in every round: no more than hides.
+            wanted, costs = max(edge, no_more_than(most)), edge > most
+        if surrounded and not rule.own_noise and settings.beta_own < one:
+            steps.append(f"--beta-own {one:g}")
+        if wanted != beta:
+            steps.append(f"--beta {wanted:g}")
     else:
         # There is no size to go by: any noise is more than none.
         if surrounded and not rule.own_noise and settings.beta_own == 0:
@@ -56,8 +69,11 @@ def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
         # The next run would say so.
         nodes = case.nodes
         full = len(case.topology.edges) == nodes * (nodes - 1)
-        other = "--weights uniform" if full else "a denser --topology"
-        told += f", which costs accuracy on this graph, or {other}"
+        even = settings.weights == "uniform"
+        other = "--mixing adapt-then-combine" if even else "--weights uniform"
+        told += (
+            f", which costs accuracy on this graph, or {other if full else 'a denser --topology'}"
+        )
     if any(step.startswith("--beta-own") for step in steps):
         told += (
             f" (noise on edges hides nothing of {name_some(surrounded)} from an attacker that is "
@@ -75,9 +91,13 @@ def advice(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> str:
 
 def _most(case: Case) -> float:
     """The β that models bear with noise in every round."""
+    return largest_beta(_changed(case), case.topology, case.W, case.network)
+
+
+def _changed(case: Case) -> Settings:
+    """The settings with noise in every round."""
     rule = _with_noise(case.rule) if case.rule.noiseless else case.settings.rule
-    changed = replace(case.settings, rule=rule, noise_every=1)
-    return largest_beta(changed, case.topology, case.W, case.network)
+    return replace(case.settings, rule=rule, noise_every=1)
 
 
 def _beta_after(case: Case) -> float:
@@ -85,9 +105,7 @@ def _beta_after(case: Case) -> float:
     settings = case.settings
     if settings.scale != choose_beta(settings, case.topology, case.W, network=case.network):
         return settings.scale
-    rule = _with_noise(case.rule) if case.rule.noiseless else settings.rule
-    changed = replace(settings, rule=rule, noise_every=1)
-    return choose_beta(changed, case.topology, case.W, network=case.network)
+    return choose_beta(_changed(case), case.topology, case.W, network=case.network)
 
 
 def noise_in_every(schedule: Schedule, attackers: Sequence[int], victim: int) -> float:

@@ -5,10 +5,9 @@ A `Case` is one question: this graph, these weights, these settings, so many rou
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,12 +15,12 @@ from lppa.coordinator.figures import Figures
 from lppa.coordinator.plan import Blueprint
 from lppa.coordinator.topology import Topology
 from lppa.models.rules import Facts, facts_of
-from lppa.models.schedule import Schedule, noise_in_every_round
+from lppa.models.schedule import Schedule
 from lppa.models.sizes import Network
 from lppa.protocol.checks import check_ids
 from lppa.protocol.errors import WrongUse
 from lppa.protocol.settings import Settings, decayed
-from lppa.running.noise_scale import expected_share, step_length
+from lppa.running.noise_scale import expected_share, step_length, told_again
 
 ROUNDS = 4
 # Where the size of what is to be hidden is from.
@@ -38,14 +37,16 @@ MOST_ROUNDS = 50
 class Hidden(Figures):
     """The size of what is to be hidden: the root mean square over all parameters, and its source.
 
-    `examples` are those that share a gradient, where that is known. It counts `spread` times, where
-    the network tells of an example in many numbers.
+    `examples` are those that share a gradient, where that is known, and `always` says whether every
+    gradient has the same. It counts `spread` times, where the network tells of an example in many
+    numbers.
     """
 
     rms: float
     source: str
     examples: int | None = None
     spread: float = 1.0
+    always: bool = False
 
     @property
     def size(self) -> float:
@@ -96,17 +97,28 @@ class Case:
     @property
     def size(self) -> float | None:
         """What is to be hidden, in that unit; None where there is neither unit nor data."""
-        return self.repeated * self.hide.size / self.scale if self.hide and self.scale else None
+        return None if self.once is None else self.repeated * self.once
 
-    @cached_property
+    @property
+    def once(self) -> float | None:
+        """The same of one gradient."""
+        return self.hide.size / self.scale if self.hide and self.scale else None
+
+    @property
     def repeated(self) -> float:
         """How much more is told of an example that is in every gradient, with fresh noise on each.
 
-        Only where every step has the same batch: else it is in a few of them, and told of in words.
+        One that is in some of them only is told of in words.
         """
-        if self.settings.batches != "same":
-            return 1.0
-        return repetition(self.schedule(), self.settings.rounds)
+        return told_again(self.settings) if self.always and self.scale else 1.0
+
+    @property
+    def always(self) -> bool:
+        """Whether every gradient has the same examples."""
+        settings = self.settings
+        if settings.batches == "same" or settings.local_steps == "epoch":
+            return True
+        return self.hide is not None and self.hide.always
 
     @property
     def step(self) -> float:
@@ -131,19 +143,6 @@ class Case:
         )
 
 
-def repetition(schedule: Schedule, rounds: int) -> float:
-    """How much less noise averages to over all gradients of a run, if each is told by itself.
-
-    In gradient tracking a gradient that stays the same is told once; later messages tell its
-    change, which is none. Else every round tells it again.
-    """
-    if schedule.update.tells_changes or not noise_in_every_round(schedule):
-        return 1.0
-    whole = replace(schedule, rounds=rounds - 1)
-    weights = [whole.update.weight(whole.step(t)) for t in whole.update.gradients(whole)]
-    return math.hypot(*weights) / weights[0] if len(weights) > 1 else 1.0
-
-
 def only_own_noise(settings: Settings) -> bool:
     """Noise on edges of scale 0 is none: what is left is as dp's, with the scale β_own."""
     return facts_of(settings.rule).cancels and settings.scale == 0 and settings.beta_own > 0
@@ -166,7 +165,11 @@ def before_a_run(
     """
     share = expected_share(settings, nodes, rows, network)
     source = TABLE if network is None else START
-    return None if share is None else Hidden(share.rms, source, share.examples, share.spread)
+    return (
+        None
+        if share is None
+        else Hidden(share.rms, source, share.examples, share.spread, share.always)
+    )
 
 
 def check_nodes(nodes: int, attackers: Sequence[int], victim: int | None) -> None:

@@ -128,6 +128,13 @@ def audit(
     )
 
 
+def shorter_steps(before: AuditDocument | None) -> str:
+    """What to change where gradients grew; what leaked `before` needs what it needed then, too."""
+    if before is None or not before.advice:
+        return "use a smaller --lr"
+    return f"{before.advice}, and a smaller --lr"
+
+
 def blown_up(found: AuditDocument) -> AuditDocument:
     """The audit of a run whose gradients grew beyond all numbers."""
     first = (
@@ -140,7 +147,7 @@ def blown_up(found: AuditDocument) -> AuditDocument:
         pairs=[replace(pair, ratio=0.0, grade="open") for pair in found.pairs],
         grade="open",
         verdict=[f"{first}.", *rest],
-        advice="use a smaller --lr",
+        advice=shorter_steps(found if found.bad else None),
         views=[replace(view, ratio=0.0, grade="open") for view in found.views],
     )
 
@@ -177,7 +184,7 @@ def rounds_of(case: Case, found: AuditDocument) -> PerRound:
     for t, (g, change) in enumerate(by_round(schedule, spies, victim)):
         both = Exposure(spies, victim, {"gradient": g, "change": change}, unseen)
         told = plain(change) if t and schedule.update.tells_changes else None
-        rows.append(RoundTold(t, plain(g), told, *_grade(both, case.size)))
+        rows.append(RoundTold(t, plain(g), told, *_grade(both, case.once)))
     return PerRound(pair.attackers, pair.victim, rows)
 
 

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lppa.auditing.advice import advice, name_some
-from lppa.auditing.assemble import SOURCES, Case, Hidden, counted, repetition
+from lppa.auditing.assemble import SOURCES, Case, Hidden, counted
 from lppa.auditing.collusion import Collusion, neighbours
 from lppa.auditing.exposure import Exposure, exposures
 from lppa.auditing.grade import GRADES, HIDDEN_FROM, MEANING, OPEN_BELOW, grade_of, graded, worst
 from lppa.models.schedule import Schedule, noise_in_every_round
 from lppa.protocol.names import name_all
+from lppa.running.noise_scale import told_again
 
 FEW_EXAMPLES = 64  # in a sum of gradients; so few, attacks on batches take apart
 
@@ -82,9 +83,15 @@ def _graded(case: Case, found: Sequence[Exposure]) -> list[str]:
         "weak": f"from {OPEN_BELOW:g} to {HIDDEN_FROM:g} {MEANING['weak']}",
         "hidden": f"from {HIDDEN_FROM:g} on {MEANING['hidden']}",
     }
+    what = "an example's share of the gradient"
+    if case.repeated > 1.0:
+        what = (
+            "what all gradients of the run together tell of an example, "
+            f"{case.repeated:.3g} times its share of one"
+        )
     return [
-        f"{grade.capitalize()}: the noise in the way of {who} is {ratio:.3g} times an example's "
-        f"share of the gradient ({case.hide.rms:.3g}, {_source(case.hide)}); {bounds[grade]}."
+        f"{grade.capitalize()}: the noise in the way of {who} is {ratio:.3g} times {what} "
+        f"({case.hide.rms:.3g}, {_source(case.hide)}); {bounds[grade]}."
     ]
 
 
@@ -115,12 +122,12 @@ def _sum_of_all(case: Case, schedule: Schedule) -> list[str]:
 
 def _again_and_again(case: Case, schedule: Schedule, found: Sequence[Exposure]) -> list[str]:
     """What fresh noise on gradients that come one by one does not hide: what is in all of them."""
-    times = repetition(schedule, case.settings.rounds)
+    times = told_again(case.settings) if noise_in_every_round(schedule) else 1.0
     ratios = [ratio for ratio, _ in (graded(e, case.size) for e in found) if ratio]
     if times == 1.0 or not ratios:
         return []
     left = min(ratios) * case.repeated / times
-    counted = "; it is counted so, as all batches are the same" if case.repeated > 1.0 else ""
+    counted = "; it is counted so, as every gradient has the same" if case.repeated > 1.0 else ""
     count = len(schedule.update.gradients(replace(schedule, rounds=case.settings.rounds - 1)))
     return [
         f"Each gradient comes with fresh noise: of an example that is in all {count} of a "

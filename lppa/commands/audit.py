@@ -90,6 +90,12 @@ FAILED = 3  # exit code where --fail-on found something
     help="The last round whose messages are overheard, the first being 0.",
 )
 @click.option(
+    "--run-rounds",
+    type=click.IntRange(1),
+    help="Rounds of the run itself: dsgd tells of data that is in every gradient once more in each "
+    "of them.  [default: 80]",
+)
+@click.option(
     "--gradient-rms",
     type=Finite(0.0, min_open=True),
     help="Size of what is to be hidden: root mean square, over all parameters, of an example's "
@@ -114,6 +120,7 @@ def audit(
     attackers: str | None,
     victim: int | None,
     rounds: int,
+    run_rounds: int | None,
     gradient_rms: float | None,
     compare: str | None,
     per_round: bool,
@@ -134,6 +141,7 @@ def audit(
         known = ", ".join(RULES)
         raise WrongUse(f"nobody has audited {settings.rule}, a rule of your own; use {known}")
     nodes = chosen_nodes(nodes)
+    settings = settings if run_rounds is None else replace(settings, rounds=run_rounds)
     spies = None if attackers is None else numbers(attackers, "--attackers")
     hide = None if gradient_rms is None else Hidden(gradient_rms, GIVEN)
     check_out(out)

@@ -42,11 +42,15 @@ class Finding:
 def examine(collection: Collection, settings: Settings, steps: int) -> list[Finding]:
     """What is wrong with a run that came to its end, `steps` being its gradient steps in all."""
     history = collection.history
+    untested = Finding(
+        "not all models of the last round were tested, or a report was refused: look into the logs"
+    )
     if not history:
-        return []
+        return [untested]
     reports = collection.reports[history[-1].round]
     last = [reports[node] for node in sorted(reports)]
     return [
+        *([untested] if history[-1].round < settings.total else []),
         *_accuracy(history, last, settings, steps),
         *_conservation(history, settings, collection.nodes, steps),
         *_consensus(history, last),

@@ -31,7 +31,7 @@ from lppa.node.memory import keep_for_later
 from lppa.node.rules import find_rule
 from lppa.node.training import Task, Training
 from lppa.protocol.codec import Envelope
-from lppa.protocol.errors import RunFailed
+from lppa.protocol.errors import RunFailed, WrongUse
 from lppa.protocol.links import LocalLinks, Neighbourhood, Stopped
 from lppa.protocol.lock import FolderLock
 from lppa.protocol.messages import Done, Failed, Message, Metrics, Progress
@@ -68,6 +68,8 @@ def run_inside(blueprint: Blueprint, folder: Path, listener: Listener) -> Summar
     facts = look(blueprint.settings, blueprint.nodes, blueprint.run_seed)
     if facts is not None:
         blueprint = choose_noise(blueprint, facts)
+    if blueprint.settings.reveal_batches:
+        raise WrongUse("clients inside one process do not reveal their batches")
     # There is nobody to go on from a checkpoint.
     settings = replace(blueprint.settings, checkpoint_every=0)
     blueprint = replace(blueprint, settings=settings)
@@ -130,6 +132,11 @@ class InTurn:
         self.start = learner.start
         self.weights = learner.weights
 
+    @property
+    def longest(self) -> float:
+        """Of all gradients so far."""
+        return self.learner.longest
+
     def gradient(self, theta: Tensor, step: int) -> Tensor:
         """∇L(θ) on the batch of that step, when it is this one's turn."""
         with self.turn:
@@ -176,6 +183,8 @@ class Heard:
         if isinstance(message, Failed):
             self.failures[node] = message
             return
+        if isinstance(message, Progress):
+            self.collection.notice(message)
         if isinstance(message, Metrics):
             self.listener.metrics(node, message)
             row = self.collection.add(node, message)

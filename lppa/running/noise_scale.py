@@ -41,6 +41,8 @@ class Share:
     example_rms: float
     examples: int
     spread: float = 1.0
+    always: bool = False
+    """Whether every gradient has it: all batches are the same, or each round has all the data."""
 
     @property
     def rms(self) -> float:
@@ -63,10 +65,30 @@ def examples_per_gradient(settings: Settings, rows: int) -> int:
     batch = min(settings.batch, rows)
     if settings.batches == "same":
         return batch
+    drawn = drawn_in_round(settings, rows)
+    return drawn // math.ceil(drawn / rows)
+
+
+def drawn_in_round(settings: Settings, rows: int) -> int:
+    """How many examples a client with so many rows goes through in a round."""
     if settings.local_steps == "epoch":
         return rows
-    drawn = batch * int(settings.local_steps)
-    return drawn // math.ceil(drawn / rows)
+    return min(settings.batch, rows) * int(settings.local_steps)
+
+
+def told_again(settings: Settings) -> float:
+    """How much less noise averages to over all gradients of a run, if each is told by itself.
+
+    In gradient tracking a gradient that stays the same is told once; later messages tell its
+    change, which is none. Else every round with fresh noise tells it again.
+    """
+    update = facts_of(settings.rule).update
+    if update.tells_changes or settings.noise_every != 1:
+        return 1.0
+    # Those of the last round are sent in rounds that only average.
+    count = settings.rounds if settings.finishing else settings.rounds - 1
+    weights = [update.weight(settings.step(t)) for t in range(count)]
+    return math.hypot(*weights) / weights[0] if count > 1 else 1.0
 
 
 def momentum_gain(settings: Settings, rows: int) -> float:
@@ -83,15 +105,18 @@ def expected_share(
     network = network or known_network(settings)
     if network is None:
         return None
+    always = settings.batches == "same" or settings.local_steps == "epoch"
     if rows is None and network.rows:
         rows = network.rows // nodes
-    elif rows is None:
+    if rows is not None:
+        always = always or drawn_in_round(settings, rows) >= rows
+    else:
         # Data of one's own has as many rows as it has: take it that there are enough for the steps
         # that are asked for, and of a whole pass that it is one step.
         steps = 1 if settings.local_steps == "epoch" else int(settings.local_steps)
         rows = settings.batch * steps
     size = network.example_rms * momentum_gain(settings, rows)
-    return Share(size, examples_per_gradient(settings, rows), network.spread)
+    return Share(size, examples_per_gradient(settings, rows), network.spread, always)
 
 
 def noise_left(topology: Topology, rule: str) -> float:
@@ -230,7 +255,8 @@ def choose_beta(
     if share is None:
         return PLAIN
     weight = gradient_weight(settings, topology.nodes, share.examples, network)
-    hiding = enough_noise(weight * share.size, noise_left(topology, settings.rule))
+    times = told_again(settings) if share.always else 1.0
+    hiding = enough_noise(times * weight * share.size, noise_left(topology, settings.rule))
     return min(hiding, no_more_than(largest_beta(settings, topology, W, network)))
 
 

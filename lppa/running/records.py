@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lppa.auditing.assemble import RUN, Hidden, before_a_run
-from lppa.auditing.document import audit_blueprint, blown_up, warning_lines
+from lppa.auditing.document import audit_blueprint, blown_up, shorter_steps, warning_lines
 from lppa.auditing.findings import AuditDocument, ViewAudit
 from lppa.coordinator.figures import Protection, Summary
 from lppa.coordinator.metrics import Collection, largest_example
@@ -135,12 +135,12 @@ class Records:
         # expected, but is no reason to expect less.
         examples = self.before.examples or 1
         gain = momentum_gain(blueprint.settings, self.rows)
-        seen = Hidden(gain * measured / examples, RUN, examples, self.before.spread)
+        seen = replace(self.before, rms=gain * measured / examples, source=RUN, examples=examples)
         hide = max(self.before, seen, key=lambda hide: hide.size)
         found = audit_blueprint(blueprint, hide)
         if seen.size > THROWN * self.before.size and found.advice:
             # What would hide such gradients is no noise that anybody could use.
-            found = replace(found, advice="use a smaller --lr")
+            found = replace(found, advice=shorter_steps(self.audit if found.bad else None))
         self._tell(found, hide)
         return True
 

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lppa.node.robust import BOUND, Scrutiny, length, short_hash, sum_is_finite
+from lppa.node.lengths import length
+from lppa.node.robust import BOUND, Scrutiny, short_hash, sum_is_finite
 from lppa.protocol.codec import FEW
 
 

@@ -7,6 +7,11 @@ import subprocess
 import sys
 
 from lppa.coordinator.figures import ENDED
+from lppa.protocol.settings import make_settings
+from lppa.running.chaos import parse_chaos
+from lppa.running.display import Silent
+from lppa.running.prepare import make_blueprint
+from lppa.running.run import run_local
 
 
 def test_a_run_by_default_is_sound_hides_all_and_is_warned_of_nothing(local_run):
@@ -70,6 +75,40 @@ def test_a_run_whose_numbers_overflow_is_open(local_run):
     assert (run.summary["grade"], run.summary["noise_to_example"]) == ("open", 0.0)
     audit = json.loads((run.folder / "audit.json").read_text())
     assert {pair["grade"] for pair in audit["pairs"]} == {"open"}
+
+
+def test_a_run_whose_last_round_ends_in_no_numbers_has_failed(local_run):
+    """What is sent no more is looked at by nobody else."""
+    run = local_run(3, lr=1000.0, rounds=4, eval_every=4, **ONE)
+    assert run.summary["status"] == "failed"
+    assert "training diverged" in run.summary["error"]
+    assert run.summary["grade"] == "open"
+
+
+def test_a_run_that_is_broken_off_is_graded_by_what_was_told_since_its_last_test(tmp_path):
+    run = blueprint(3, lr=0.03, lr_decay="6:300", rounds=10, eval_every=5, **ONE)
+    summary = run_local(run, tmp_path / "run", Silent(), chaos=parse_chaos("kill:0@9", 3))
+    assert summary.status == "failed"
+    assert [row.round for row in summary.history] == [5]
+    assert summary.grade == "open"
+
+
+def test_what_was_to_hide_before_a_run_was_broken_off_is_known_when_it_goes_on(tmp_path):
+    """Gradients explode in the first rounds and are gone when the models are tested."""
+    run = blueprint(3, lr=10.0, rounds=20, eval_every=20, checkpoint_every=1, **ONE)
+    folder = tmp_path / "run"
+    first = run_local(run, folder, Silent(), chaos=parse_chaos("kill:0@15", 3))
+    assert (first.status, first.grade) == ("failed", "open")
+    ended = subprocess.run(
+        [sys.executable, "-m", "lppa", "run", "--resume", folder, "-q"], check=False
+    )
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (ended.returncode, summary["status"]) == (0, "doubtful")
+    assert (summary["grade"], summary["noise_to_example"] < 1e-6) == ("open", True)
+
+
+def blueprint(nodes, **settings):
+    return make_blueprint(make_settings({"timeout": 300, **settings}), nodes, "run")
 
 
 def test_nobody_is_told_to_go_on_with_what_would_end_in_the_same_way(tmp_path):

@@ -277,7 +277,10 @@ def test_a_script_is_told_by_the_exit_code(argv, fail_on, code):
 def test_the_size_of_what_is_to_be_hidden_is_used_as_it_is_given():
     argv = ("-n", 5, "--beta", 0.3, "--batch", 7, "--local-steps", 3, "--gradient-rms", 0.02)
     found = json.loads(call(*argv, "--json").stdout)
-    assert found["hide"] == {"rms": 0.02, "source": "option", "examples": None, "spread": 1.0}
+    assert found["hide"] == {
+        **{"rms": 0.02, "source": "option", "examples": None},
+        **{"spread": 1.0, "always": False},
+    }
     for pair in found["pairs"]:
         assert pair["ratio"] == pytest.approx(min(pair["g0"], pair["g1"], pair["change"]) * 15)
     table = json.loads(call(*argv[:-2], "--json").stdout)["hide"]
@@ -286,9 +289,20 @@ def test_the_size_of_what_is_to_be_hidden_is_used_as_it_is_given():
         "source": "table",
         "examples": 21,
         "spread": 1.0,
+        "always": False,
     }
     for wrong in ("0", "-1", "much"):
         assert call("--gradient-rms", wrong).exit_code == 2
+
+
+def test_an_example_that_every_gradient_has_is_told_more_in_a_longer_run():
+    argv = ("-n", 5, "--rule", "dsgd", "--batches", "same", "--beta", 0.41, "--json")
+    short, usual, long = (
+        json.loads(call(*argv, *more).stdout)["pairs"][0]["ratio"]
+        for more in (("--run-rounds", 20), (), ("--run-rounds", 320))
+    )
+    assert short / usual == pytest.approx((79 / 19) ** 0.5)
+    assert usual / long == pytest.approx((319 / 79) ** 0.5)
 
 
 def test_rounds_that_only_average_are_overheard_too():

@@ -149,9 +149,14 @@ def test_an_example_that_is_in_all_gradients_is_told_again_and_again(rounds, fin
     case = case_of(blueprint(rounds=rounds, finish=finish))
     found = audit(case)
     (said,) = [s for s in found["verdict"] if "fresh noise" in s]
-    left = min(pair["ratio"] for pair in found["pairs"]) / math.sqrt(count)
+    # Each round has all 287 rows of a client in it, so that it is counted.
+    left = min(pair["ratio"] for pair in found["pairs"])
+    one = min(e.least for e in singles(case.schedule())) / case.once
+    assert left == pytest.approx(one / math.sqrt(count), rel=1e-5)
     assert f"in all {count} of a run" in said
-    assert f"no more than {left:.3g} times" in said
+    assert f"no more than {left:.3g} times its share in the way ({found['grade']}; it is" in said
+    first = next(s for s in found["verdict"] if s.startswith(found["grade"].capitalize()))
+    assert f"tell of an example, {math.sqrt(count):.3g} times its share of one (" in first
     for other in ({"rounds": 2}, {"noise_every": 2}, {"rule": "lppa"}, {"dataset": "quadratic"}):
         assert not any("fresh noise:" in s for s in verdict_of(**other)["verdict"])
 
@@ -160,8 +165,30 @@ def test_with_shorter_steps_later_gradients_count_for_less():
     case = case_of(blueprint(rounds=4, lr_decay=1.0))
     found = audit(case)
     (said,) = [s for s in found["verdict"] if "fresh noise" in s]
-    left = min(p["ratio"] for p in found["pairs"]) / math.sqrt(1 + 1 / 4 + 1 / 9)
+    left = min(p["ratio"] for p in found["pairs"])
+    one = min(e.least for e in singles(case.schedule())) / case.once
+    assert left == pytest.approx(one / math.sqrt(1 + 1 / 4 + 1 / 9), rel=1e-5)
     assert f"no more than {left:.3g} times" in said
+
+
+def test_an_example_that_is_in_few_gradients_is_told_of_in_words_alone():
+    case = case_of(blueprint(dataset="mnist"))
+    found = audit(case)
+    (said,) = [s for s in found["verdict"] if "fresh noise" in s]
+    left = min(p["ratio"] for p in found["pairs"])
+    assert f"no more than {left / math.sqrt(79):.3g} times its share in the way (open)" in said
+    assert (case.repeated, found["grade"]) == (1.0, "hidden")
+
+
+@pytest.mark.parametrize(
+    "settings", [{"batches": "same"}, {"local_steps": "epoch"}, {"batch": 512, "local_steps": 1}]
+)
+def test_all_data_in_every_gradient_is_counted_however_it_comes_about(settings):
+    case = case_of(blueprint(**settings))
+    assert case.repeated == pytest.approx(math.sqrt(79))
+    assert case_of(blueprint(**settings, rounds=400)).repeated == pytest.approx(math.sqrt(399))
+    assert case_of(blueprint(**settings, noise_every=2)).repeated == 1.0
+    assert case_of(blueprint(**settings, rule="lppa")).repeated == 1.0
 
 
 def test_what_only_others_gradients_hide_in_a_round_without_noise_is_weak():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up_findings import EVERY, NO_EXAMPLES, NOTHING_ALONE, case, judged, pair, sentences
+from made_up_findings import EVERY, FREE, NO_EXAMPLES, NOTHING_ALONE, case, judged, pair, sentences
 
 from lppa.auditing.exposure import exposures
 
@@ -21,7 +21,7 @@ def test_where_nothing_is_exact_that_is_said():
 
 
 def test_where_all_is_hidden_there_is_nothing_to_advise():
-    enough, short = (judged([pair(1, 0, g0=20 * 0.01 / 0.5 + d)]) for d in (0.001, -0.001))
+    enough, short = (judged([pair(1, 0, g0=20 * 0.01 / 0.5 + d)], **FREE) for d in (0.001, -0.001))
     assert (enough.advice, enough.bad, enough.grade) == (None, False, "hidden")
     assert (short.advice, short.bad, short.grade) == (f"use {EVERY}", False, "weak")
 
@@ -29,7 +29,7 @@ def test_where_all_is_hidden_there_is_nothing_to_advise():
 def test_one_exact_pair_among_many_is_bad():
     for exact in range(3):
         found = [pair(1, v, g1=0.0 if k == exact else 1.0) for k, v in enumerate((0, 2, 3))]
-        verdict = judged(found)
+        verdict = judged(found, **FREE)
         assert (verdict.bad, verdict.grade) == (True, "open")
         assert verdict.advice == "use --noise-every 1 --noise-exchange seed"
 

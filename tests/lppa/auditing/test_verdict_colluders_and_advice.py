@@ -61,20 +61,26 @@ MORE = " (or more examples in a gradient: a larger --batch, more --local-steps)"
 # 30 times a share of 0.01 over what is left of β: √12 of noise on the edges of a full graph of
 # five, √2 of one draw.
 EDGE, DRAW = "--beta 0.12", 0.28
-# These graphs have random weights, with which models bear less.
-DEAR = ", which costs accuracy on this graph, or --weights uniform"
+# Whoever takes gradients before models have met bears less.
+DEAR = ", which costs accuracy on this graph, or --mixing adapt-then-combine"
+DEAR_TOO = ", which costs accuracy on this graph, or --weights uniform"
+RANDOM = {"weights": "random"}
 SPARSE = ", which costs accuracy on this graph, or a denser --topology"
 
 
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({}, f"use {EVERY}"),
-        ({"noise_every": 2}, f"use {EVERY}"),
-        ({"noise_exchange": "seed"}, "use --noise-every 1"),
+        # β is 0.5 here, more than models bear in every round.
+        ({}, f"use {EVERY} {EDGE}{DEAR}{MORE}"),
+        ({"noise_every": 2}, f"use {EVERY} {EDGE}{DEAR}{MORE}"),
+        ({"noise_exchange": "seed"}, f"use --noise-every 1 {EDGE}{DEAR}{MORE}"),
+        (FREE, f"use {EVERY}"),
         ({"rule": "dp"}, "use --noise-every 1"),
-        ({"rule": "dsgt"}, f"use --rule lppa {EVERY}"),
-        ({"rule": "dsgt", "noise_every": 1}, "use --rule lppa"),
+        ({"rule": "dsgt"}, f"use --rule lppa {EVERY} {EDGE}{DEAR}{MORE}"),
+        ({"rule": "dsgt", "noise_every": 1}, f"use --rule lppa {EDGE}{DEAR}{MORE}"),
+        ({"rule": "dsgt", "noise_every": 1, **FREE}, "use --rule lppa"),
+        ({"beta": 0, **RANDOM}, f"use {EVERY} {EDGE}{DEAR_TOO}{MORE}"),
         ({"rule": "dsgt", "beta": 0}, f"use --rule lppa {EVERY} {EDGE}{DEAR}{MORE}"),
         ({"beta": 0}, f"use {EVERY} {EDGE}{DEAR}{MORE}"),
         ({"beta": 0.11, "noise_every": 1}, f"use {EDGE}{DEAR}{MORE}"),
@@ -98,7 +104,7 @@ def test_where_a_beta_that_nobody_named_would_be_chosen_smaller_it_is_named(sett
     ring = {"topology": "directed-ring", "hide": None, "local_steps": 10, **settings}
     found, table = [pair(1, 0, change=0.0)], " --beta 0.11"
     assert advised(found, **ring, beta="auto").endswith(f"{EVERY}{table}{SPARSE}{MORE}")
-    assert advised(found, **ring, beta=0.12).endswith(EVERY)
+    assert advised(found, **ring, beta=0.12).endswith(f"{EVERY}{table}{SPARSE}{MORE}")
     assert advised(found, beta="auto", hide=None, **FREE, **settings).endswith(EVERY)
 
 
@@ -113,9 +119,11 @@ def test_against_all_neighbours_together_own_noise_is_advised():
     # Noise on edges would not help against them, and is not asked for.
     assert advised(both, **ring, beta=0.001) == f"use {own}{surrounding('node 0')}"
     assert advised(both, **ring, beta_own=0.2) == f"use {own}{surrounding('node 0')}"
-    assert advised(both, topology="ring") == f"use {EVERY} {own}{surrounding('node 0')}"
+    # Of what was too much already nothing is said, but where it is to be added in every round.
+    less = "--beta 0.086"
+    assert advised(both, topology="ring") == f"use {EVERY} {own} {less}{surrounding('node 0')}"
     assert advised(both, topology="ring", rule="dsgt") == (
-        f"use --rule lppa {EVERY} {own}{surrounding('node 0')}"
+        f"use --rule lppa {EVERY} {own} {less}{surrounding('node 0')}"
     )
     assert advised(both, **ring, rule="dp") == ""
     assert advised(both, **ring, beta_own=DRAW) == ""

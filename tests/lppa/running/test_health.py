@@ -63,8 +63,16 @@ def test_a_sound_run_has_nothing():
     assert findings({"accuracy": 0.5}, {"accuracy": 0.8}, {}, {}) == []
 
 
-def test_a_run_without_any_evaluation_has_nothing():
-    assert findings() == []
+def test_a_run_without_any_evaluation_is_not_what_it_seems():
+    found = the_only()
+    assert found.ill
+    assert found.text.startswith("not all models of the last round were tested")
+
+
+def test_an_evaluation_that_is_not_the_last_says_nothing_of_the_end():
+    assert findings({"accuracy": 0.8}, {}, rounds=10) == []
+    assert findings({"accuracy": 0.8}, {}, rounds=10, finish=1)[0].ill
+    assert the_only({"accuracy": 0.8}, {}, rounds=11).text.startswith("not all models of the last")
 
 
 # --- accuracy -----------------------------------------------------------------------------------
