@@ -11,7 +11,7 @@ import hashlib
 import io
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,6 +19,7 @@ import msgpack
 import numpy as np
 import torch
 
+from lppa.node.examples import NOTHING, Sizes
 from lppa.node.state import ClientState, NoiseSecrets
 from lppa.protocol.codec import DTYPES
 from lppa.protocol.errors import RunFailed
@@ -45,7 +46,7 @@ class Checkpoint:
     `plan` is the fingerprint of the plan that it follows: another run's state is of no use, nor is
     that of another `node`, whose fingerprint is the same; None in files that do not say.
     `noise_norm` is the length of the noise that entered last, for the reports until the next does,
-    and `example` the size of the largest example that gradients told of until then.
+    and `examples` what is known of the size of examples by then.
     """
 
     state: ClientState
@@ -54,7 +55,7 @@ class Checkpoint:
     sent: Mapping[str, int] = field(default_factory=dict)
     noise_norm: float = 0.0
     node: int | None = None
-    example: float | None = None
+    examples: Sizes = NOTHING
 
 
 def checkpoints_folder(node_folder: Path) -> Path:
@@ -197,7 +198,7 @@ def parts_of(checkpoint: Checkpoint) -> Iterator[bytes | memoryview]:
             "seconds": dict(checkpoint.seconds),
             "sent": dict(checkpoint.sent),
             "noise_norm": checkpoint.noise_norm,
-            "example": checkpoint.example,
+            "examples": list(astuple(checkpoint.examples)),
         }
     )
     whole = hashlib.sha256()
@@ -268,6 +269,6 @@ def _read(file: BinaryIO, wanted: bool) -> Checkpoint:
     state = ClientState(header["epoch"], header["t"], header["steps"], vectors, secrets)
     seconds = {k: float(v) for k, v in header["seconds"].items() if math.isfinite(v)}
     noise_norm, node = float(header["noise_norm"]), header.get("node")
-    told = header.get("example")
-    example = None if told is None else float(told)
-    return Checkpoint(state, header["plan"], seconds, header["sent"], noise_norm, node, example)
+    largest, *others = header.get("examples", astuple(NOTHING))
+    examples = Sizes(None if largest is None else float(largest), *map(float, others))
+    return Checkpoint(state, header["plan"], seconds, header["sent"], noise_norm, node, examples)

@@ -8,6 +8,7 @@ is at least, on the private path too. What follows for a grade is the audit's.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from lppa.node.learner import Learner
 
@@ -17,26 +18,52 @@ GROWN = (
 BEYOND = 1e300  # what is beyond all numbers counts as so large: JSON has no infinity
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """What is known of examples: the largest, and the longest gradient, now and at the last look.
+
+    None of them where there are no examples.
+    """
+
+    largest: float | None = None
+    longest: float = 0.0
+    looked_at: float = 0.0
+
+
+NOTHING = Sizes()
+
+
 class Examples:
-    """The largest example so far, `since` being that of an earlier part of the run.
+    """The largest example so far, `since` being what was known after an earlier part of the run.
 
     It is told when it has grown, so that it is known of a run that is broken off too.
     """
 
-    def __init__(self, learner: Learner, since: float | None = None) -> None:
+    def __init__(self, learner: Learner, since: Sizes = NOTHING) -> None:
         self.learner = learner
-        self.largest = since
-        self.longest = 0.0
+        self.largest = since.largest
+        self.before = since.longest
+        self.looked_at = since.looked_at
         self.told = 0.0
+
+    @property
+    def longest(self) -> float:
+        """The longest gradient of all."""
+        return max(self.before, self.learner.longest)
+
+    @property
+    def sizes(self) -> Sizes:
+        """What is known by now."""
+        return Sizes(self.largest, self.longest, self.looked_at)
 
     @property
     def due(self) -> bool:
         """Whether gradients have grown since examples were looked at."""
-        return self.learner.longest > GROWN * self.longest
+        return self.longest > GROWN * self.looked_at
 
     def look(self, found: float | None) -> None:
         """Takes in what was found where the model is now, and what gradients themselves tell."""
-        self.longest = self.learner.longest
+        self.looked_at = self.longest
         if found is None:
             return
         for size in (found, self.longest):

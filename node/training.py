@@ -26,7 +26,7 @@ from lppa.node.checkpoint import (
     save,
 )
 from lppa.node.evaluation import Evaluation
-from lppa.node.examples import Examples
+from lppa.node.examples import NOTHING, Examples
 from lppa.node.expansion import Expander
 from lppa.node.learner import DataLearner, Learner
 from lppa.node.memory import peak_bytes
@@ -84,7 +84,7 @@ class Training:
         self.sent = dict({} if since is None else since.sent)
         self.noise_norm = 0.0 if since is None else since.noise_norm
         self.record: Record | None = None
-        self.examples = Examples(task.learner, None if since is None else since.example)
+        self.examples = Examples(task.learner, NOTHING if since is None else since.examples)
         self.model_kept = -math.inf
         self.reported = 0.0
 
@@ -219,7 +219,7 @@ class Training:
         with self.clock("checkpoint"):
             seconds, sent = self.clock.split(), dict(links.sent)
             me = links.around.me
-            about = (self.noise_norm, me, self.examples.largest)
+            about = (self.noise_norm, me, self.examples.sizes)
             checkpoint = Checkpoint(now, task.plan, seconds, sent, *about)
             keep = keeping(task.nodes, every, task.learner.size)
             save(checkpoints_folder(task.folder), checkpoint, keep)

@@ -125,9 +125,10 @@ class World:
     def leave(self, node):
         """Returns when a node has left, and the coordinator's socket knows it."""
         self.wires[1 + node].close(0)
-        deadline = time.monotonic() + 60
+        # Of the processor: while the whole machine is held up, nothing can arrive.
+        deadline = time.process_time() + 60
         while self.roster.send(node, Pulse(0)):
-            assert time.monotonic() < deadline
+            assert time.process_time() < deadline
 
     def close(self):
         for wire in self.wires:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import stat
@@ -27,6 +28,7 @@ from lppa.node.checkpoint import (
     to_bytes,
     usable,
 )
+from lppa.node.examples import Sizes
 from lppa.node.state import ClientState, NoiseSecrets
 from lppa.protocol.errors import RunFailed
 
@@ -53,7 +55,10 @@ def checkpoints(draw):
     state = ClientState(draw(IDS), draw(IDS), draw(IDS), vectors, draw(SECRETS))
     seconds = draw(st.dictionaries(st.text(max_size=9), st.floats(0, 1e9)))
     node = draw(st.none() | IDS)
-    return Checkpoint(state, draw(st.text(max_size=70)), seconds, draw(TOTALS), node=node)
+    size = st.floats(0, math.inf)
+    examples = Sizes(draw(st.none() | size), draw(size), draw(size))
+    about = {"node": node, "examples": examples}
+    return Checkpoint(state, draw(st.text(max_size=70)), seconds, draw(TOTALS), **about)
 
 
 def small(t: int = 3, epoch: int = 0, node: int | None = 0) -> Checkpoint:

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from lppa.node.evaluation import Evaluation
-from lppa.node.examples import BEYOND, GROWN, Examples
+from lppa.node.examples import BEYOND, GROWN, Examples, Sizes
 from lppa.node.learner import make_learner
 from lppa.node.stopwatch import Stopwatch
 from lppa.protocol.settings import make_settings
 
 
-class Sizes:
+class Looked:
     """A learner whose examples are as large as it is told; it counts how often it is asked."""
 
     size = 2
@@ -47,7 +47,7 @@ NOW = SimpleNamespace(t=1, epoch=0, steps=1, theta=torch.ones(2), vectors={"thet
 
 
 def test_examples_are_looked_at_in_the_first_round_and_where_gradients_have_grown():
-    learner = Sizes(5.0, 2.5, 40.0)
+    learner = Looked(5.0, 2.5, 40.0)
     examples = Examples(learner)
     watch = watching(learner, examples)
     for longest, asked in ((1.0, 1), (GROWN, 1), (1.1 * GROWN, 2), (1.2 * GROWN, 2)):
@@ -61,7 +61,7 @@ def test_examples_are_looked_at_in_the_first_round_and_where_gradients_have_grow
 
 
 def test_a_test_of_the_model_is_a_look_as_well_and_reports_the_largest_of_any_round():
-    learner = Sizes(5.0, 0.25)
+    learner = Looked(5.0, 0.25)
     examples = Examples(learner)
     watch = watching(learner, examples)
     learner.longest = 1.0
@@ -74,16 +74,16 @@ def test_a_test_of_the_model_is_a_look_as_well_and_reports_the_largest_of_any_ro
 
 @pytest.mark.parametrize("size", [math.nan, math.inf, 1e305])
 def test_what_is_beyond_all_numbers_is_not_forgotten(size):
-    examples = Examples(Sizes())
+    examples = Examples(Looked())
     examples.look(0.5)
     examples.look(size)
     assert examples.largest == BEYOND
-    watch = watching(Sizes(0.25), examples)
+    watch = watching(Looked(0.25), examples)
     assert watch(NOW).values["example_rms"] == BEYOND
 
 
 def test_some_example_is_at_least_as_large_as_the_mean_over_its_batch():
-    learner = Sizes()
+    learner = Looked()
     learner.longest = 3.0
     examples = Examples(learner)
     examples.look(0.5)
@@ -91,7 +91,7 @@ def test_some_example_is_at_least_as_large_as_the_mean_over_its_batch():
 
 
 def test_where_there_are_no_examples_nothing_is_measured_and_nothing_told():
-    learner = Sizes(None)
+    learner = Looked(None)
     examples = Examples(learner)
     watching(learner, examples).notice(NOW)
     assert learner.asked == 0
@@ -100,7 +100,7 @@ def test_where_there_are_no_examples_nothing_is_measured_and_nothing_told():
 
 
 def test_it_is_told_once_it_has_grown_and_goes_on_from_what_was_known():
-    examples = Examples(Sizes(), since=2.0)
+    examples = Examples(Looked(), since=Sizes(2.0))
     assert examples.grown
     assert examples.tell() == (2.0,)
     examples.look(2.5)
@@ -108,6 +108,18 @@ def test_it_is_told_once_it_has_grown_and_goes_on_from_what_was_known():
     examples.look(3.5)
     assert examples.grown
     assert examples.tell() == (3.5,)
+
+
+def test_a_client_that_goes_on_looks_when_it_would_have_looked():
+    whole, learner = Examples(Looked()), Looked()
+    whole.learner.longest = 4.0
+    whole.look(5.0)
+    again = Examples(learner, since=whole.sizes)
+    for longest in (1.0, 5.0, 7.0):
+        whole.learner.longest = learner.longest = longest
+        assert again.due == whole.due == (longest == 7.0)
+    again.look(0.5)
+    assert again.sizes == Sizes(largest=7.0, longest=7.0, looked_at=7.0)
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.5])
