@@ -70,6 +70,11 @@ def grid() -> dict[str, tuple[int, dict[str, Any]]]:
         add(5, rule="dsgt", topology=topology)
     for model, beta in product(("cnn", "mlp"), (0.02, 0.3, 2.0)):
         add(5, rule="lppa", noise_every=1, beta=beta, model=model)
+    # On sparse graphs none of these attacks can be made on it.
+    for every, beta in ((1, 0.0001), (1, 0.001), (1, 0.01), (1, 0.1), (1, 1.0), (0, 1.0)):
+        add(5, rule="dsgd", noise_every=every, beta=beta)
+    add(5, rule="dsgd", noise_every=1, beta=0.5, local_steps=4)
+    add(5, rule="dsgd", noise_every=1, beta=0.5, batches="same")
     add(2, rule="lppa", noise_every=1, beta=1.0)
     add(5, rule="lppa", noise_every=1, beta=0.5, batches="same")
     add(5, rule="lppa", noise_every=1, beta=0.5, finish=2)
