@@ -371,8 +371,10 @@ class NetworkLinks(Links):
             came.asked(message.first)
             self._tell(sender, message.serial)
         elif isinstance(message, (Noise, Seed, State)) and not came.expects(envelope.number):
-            # A second copy, or what follows something that was lost: its sender will ask.
-            self._note(sender, arrival.route)
+            # A second copy, or what follows something that was lost: its sender will ask, on the
+            # connection that it has then. Without keys anybody could have sent this, to be answered
+            # in its place.
+            self.heard[sender] = time.monotonic()
             if envelope.number > came.next + self.window:
                 self.drop("a number far ahead", sender)
                 self.inbox.offended(arrival)

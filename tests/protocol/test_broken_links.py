@@ -120,6 +120,31 @@ def test_connections_that_are_cut_again_and_again_change_no_bit(size, secure):
     assert ended == undisturbed(size, rounds)
 
 
+def test_who_repeats_a_message_in_anothers_name_gets_no_answers_in_its_place():
+    """Without keys anybody may do that, and at the end nobody would be left to be asked again."""
+    rounds, copies = 3, []
+    with ring_of(5) as ring:
+        listening = ring.links[0]
+        taken_in = listening._take_in
+
+        def with_a_stranger(arrival):
+            taken_in(arrival)
+            for frames in copies:
+                taken_in(arrival._replace(route=b"a stranger's", frames=frames))
+
+        listening._take_in = with_a_stranger
+
+        def repeat(node, t):
+            if (node, t) == (0, 0):
+                old = State(0, 0, {"x": np.ones(5, np.float32)})
+                copies.append([memoryview(part) for part in encode(old, RUN, 1, 0)])
+
+        ended = ring.work(rounds, repeat)
+        assert b"a stranger's" not in listening.routes.values()
+        assert all(way.settled for links in ring.links for way in links.outgoing.values())
+    assert ended == undisturbed(5, rounds)
+
+
 def test_a_link_that_stands_still_for_a_while_and_is_slow_changes_no_bit():
     rounds = 12
     with ring_of(5) as ring:
