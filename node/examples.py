@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from lppa.node.learner import Learner
 
-GROWN = (
-    1.5  # examples are looked at again where a gradient is so much longer than wherever they were
-)
+# Examples are looked at again where a gradient is so much longer than wherever they were.
+GROWN = 1.5
 BEYOND = 1e300  # what is beyond all numbers counts as so large: JSON has no infinity
 
 
